@@ -1,0 +1,9 @@
+//! The Responses protocol as pure functions.
+//!
+//! A request is an open-world object ([`body`]), a turn's form is decided once ([`mode`]), and the request is put into that
+//! form ([`prepare`]). What comes back is read event by event ([`event`]) without building a tree.
+//!
+//! **Invariant**: whatever is not known here passes through unchanged, in both directions.
+
+pub mod mode;
+pub mod wire;
