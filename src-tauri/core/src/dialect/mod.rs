@@ -5,5 +5,11 @@
 //!
 //! **Invariant**: whatever is not known here passes through unchanged, in both directions.
 
+pub mod body;
+pub mod item;
 pub mod mode;
+pub mod refusal;
 pub mod wire;
+
+mod object;
+mod raw;
