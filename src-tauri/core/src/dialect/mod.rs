@@ -8,8 +8,15 @@
 pub mod body;
 pub mod item;
 pub mod mode;
+pub mod prepare;
 pub mod refusal;
 pub mod wire;
 
+mod full;
+mod lite;
+mod namespace;
+mod normalise;
 mod object;
 mod raw;
+mod scrub;
+mod tools;
