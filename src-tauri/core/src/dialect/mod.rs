@@ -6,12 +6,15 @@
 //! **Invariant**: whatever is not known here passes through unchanged, in both directions.
 
 pub mod body;
+pub mod event;
 pub mod item;
 pub mod mode;
 pub mod prepare;
+pub mod rebuild;
 pub mod refusal;
 pub mod wire;
 
+mod failure;
 mod full;
 mod lite;
 mod namespace;
