@@ -64,6 +64,7 @@ impl Body {
         Ok(Self { fields, model, items })
     }
 
+    /// The model that is asked for; never blank unless `set_model` made it so.
     pub fn model(&self) -> &str {
         &self.model
     }

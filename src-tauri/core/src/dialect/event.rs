@@ -106,6 +106,7 @@ impl<'a> Event<'a> {
         Some(Self { kind, sequence_number, output_index, item, response, raw: data, parts })
     }
 
+    /// What the event means for the turn, by its type alone.
     pub fn role(&self) -> Role {
         match &*self.kind {
             "response.created" | "response.in_progress" | "response.queued" => Role::Preamble,
@@ -186,5 +187,144 @@ impl fmt::Debug for Event<'_> {
     /// Prints no contents: answers are private.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Event({}, {} bytes)", self.kind, self.raw.len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(data: &str) -> Event<'_> {
+        Event::read(data).expect("an event")
+    }
+
+    #[test]
+    fn roles() {
+        for (kind, role) in [
+            ("codex.rate_limits", Role::Control),
+            ("codex.response.metadata", Role::Control),
+            ("response.metadata", Role::Control),
+            ("keepalive", Role::Control),
+            ("response.created", Role::Preamble),
+            ("response.in_progress", Role::Preamble),
+            ("response.queued", Role::Preamble),
+            ("response.output_item.added", Role::Content),
+            ("response.output_text.delta", Role::Content),
+            ("response.brand_new", Role::Content),
+            ("codex.brand_new", Role::Content),
+            ("", Role::Content),
+            ("response.completed", Role::Completed),
+            ("response.done", Role::Completed),
+            ("response.incomplete", Role::Incomplete),
+            ("response.failed", Role::Failed),
+            ("error", Role::Error),
+        ] {
+            let data = format!(r#"{{"type":"{kind}"}}"#);
+            assert_eq!(event(&data).role(), role, "{kind}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_event_is_told_apart() {
+        for data in [
+            "",
+            "[DONE]",
+            "null",
+            "[]",
+            "\"x\"",
+            "{}",
+            r#"{"type":7}"#,
+            r#"{"type":"x""#,
+            r#"{"error":null}"#,
+            r#"{"id":"resp_1"}"#,
+        ] {
+            assert!(Event::read(data).is_none(), "{data}");
+        }
+        for data in
+            [r#"{"detail":"no"}"#, r#"{"error":{"message":"no"}}"#, r#"{"type":null,"error":"no"}"#]
+        {
+            assert_eq!(event(data).role(), Role::Error, "{data}");
+        }
+    }
+
+    #[test]
+    fn reading_borrows() {
+        let data = r#"{ "type":"response.output_item.done", "output_index":2,"sequence_number":18446744073709551615,"item":{"type":"function_call","call_id":"c","x":0.10},"new":{"deep":[1e400]} }"#;
+        let event = event(data);
+        assert!(matches!(event.kind, Cow::Borrowed(_)));
+        assert!(
+            data.as_bytes().as_ptr_range().contains(&event.item.expect("an item").get().as_ptr())
+        );
+        assert_eq!((event.output_index, event.sequence_number), (Some(2), Some(u64::MAX)));
+        assert_eq!(event.raw, data);
+        let item = event.completed_item().expect("completed");
+        assert_eq!((item.kind(), item.call_id()), ("function_call", Some("c")));
+    }
+
+    #[test]
+    fn numbers_that_are_not_there_are_absent() {
+        let event = event(r#"{"type":"x","sequence_number":null,"output_index":-1}"#);
+        assert_eq!((event.sequence_number, event.output_index), (None, None));
+    }
+
+    #[test]
+    fn only_done_completes_an_item() {
+        for data in [
+            r#"{"type":"response.output_item.added","item":{"type":"function_call","call_id":"c"}}"#,
+            r#"{"type":"response.output_item.done"}"#,
+            r#"{"type":"response.output_item.done","item":null}"#,
+        ] {
+            assert!(event(data).completed_item().is_none(), "{data}");
+        }
+    }
+
+    #[test]
+    fn response_ids() {
+        for (data, id) in [
+            (r#"{"type":"response.created","response":{"id":"resp_1"}}"#, Some("resp_1")),
+            (r#"{"type":"response.output_text.delta","response_id":"resp_2"}"#, Some("resp_2")),
+            (r#"{"type":"response.created","response":{}}"#, None),
+            (r#"{"type":"x"}"#, None),
+        ] {
+            assert_eq!(event(data).response_id().as_deref(), id, "{data}");
+        }
+    }
+
+    #[test]
+    fn the_namespace_goes_and_nothing_else() {
+        let data = r#"{"type":"response.output_item.done","n":0.10,"item":{"type":"function_call","namespace":"functions","call_id":"a","arguments":"{ }"},"big":1e400}"#;
+        let (text, ids) = event(data).without_namespace().expect("changed");
+        assert_eq!(
+            text,
+            r#"{"type":"response.output_item.done","n":0.10,"item":{"type":"function_call","call_id":"a","arguments":"{ }"},"big":1e400}"#
+        );
+        assert_eq!(ids, ["a"]);
+        assert!(event(&text).without_namespace().is_none());
+
+        let data = r#"{"type":"response.completed","response":{"id":"r","output":[{"type":"message","n":0.10},{"type":"function_call","call_id":"a","namespace":"functions"},{"type":"custom_tool_call","call_id":"b","namespace":"functions"},{"type":"function_call","call_id":"c","namespace":"own"}],"usage":null},"sequence_number":4}"#;
+        let (text, ids) = event(data).without_namespace().expect("changed");
+        assert_eq!(text, data.replace(r#","namespace":"functions""#, ""));
+        assert_eq!(ids, ["a", "b"]);
+    }
+
+    #[test]
+    fn events_without_the_namespace_are_left_alone() {
+        for data in [
+            r#"{"type":"response.output_item.done","item":{"type":"function_call","call_id":"a","namespace":"own"}}"#,
+            r#"{"type":"response.output_item.done","item":{"type":"function_call","call_id":"a","arguments":"{\"namespace\":\"functions\"}"}}"#,
+            r#"{"type":"response.output_text.delta","delta":"\"namespace\":\"functions\""}"#,
+            r#"{"type":"response.completed","response":{"output":[]}}"#,
+            r#"{"type":"response.completed","response":{"output":null}}"#,
+        ] {
+            assert!(event(data).without_namespace().is_none(), "{data}");
+        }
+    }
+
+    #[test]
+    fn debug_keeps_the_contents_private() {
+        assert_eq!(
+            format!("{:?}", event(r#"{"type":"x","delta":"secret"}"#)),
+            "Event(x, 29 bytes)"
+        );
     }
 }

@@ -142,3 +142,134 @@ impl Failure {
 fn status(value: &RawValue) -> Option<u16> {
     value.get().parse().ok().filter(|status| (100..=599).contains(status))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::event::{Event, Role};
+    use super::*;
+
+    fn failure(data: &str) -> Failure {
+        Event::read(data).expect("an event").failure().expect("a failure")
+    }
+
+    fn of(kind: Option<&str>, code: Option<&str>, message: &str) -> Failure {
+        let mut failure = Failure::without_error(Some(message.to_owned()));
+        failure.kind = kind.map(str::to_owned);
+        failure.code = code.map(str::to_owned);
+        failure
+    }
+
+    #[test]
+    fn every_shape_of_an_error_is_read() {
+        let limit = Failure {
+            status: Some(429),
+            resets_at: Some(1_777_936_568),
+            plan_type: Some("plus".to_owned()),
+            ..of(Some("usage_limit_reached"), None, "The usage limit has been reached")
+        };
+        for (data, expected) in [
+            (
+                r#"{"type":"error","error":{"type":"usage_limit_reached","message":"The usage limit has been reached","plan_type":"plus","resets_at":1777936568,"resets_in_seconds":13872,"eligible_promo":null},"status_code":429,"headers":{"X-Codex-Primary-Used-Percent":"100"}}"#,
+                limit,
+            ),
+            (
+                r#"{"type":"error","sequence_number":3,"code":"server_error","message":"Flat","param":null}"#,
+                of(None, Some("server_error"), "Flat"),
+            ),
+            (
+                r#"{"type":"error","error":{"type":"t","code":null,"message":"Nested"}}"#,
+                of(Some("t"), None, "Nested"),
+            ),
+            (r#"{"type":"error","error":"only words"}"#, of(None, None, "only words")),
+            (
+                r#"{"detail":"Store must be set to false"}"#,
+                of(None, None, "Store must be set to false"),
+            ),
+            (r#"{"detail":[{"loc":["x"]}]}"#, of(None, None, r#"[{"loc":["x"]}]"#)),
+            (
+                r#"{"error":{"message":"Invalidated.","type":"invalid_request_error","code":"token_invalidated","param":null},"status":401}"#,
+                Failure {
+                    status: Some(401),
+                    ..of(Some("invalid_request_error"), Some("token_invalidated"), "Invalidated.")
+                },
+            ),
+            (
+                r#"{"type":"response.failed","response":{"id":"r","status":"failed","error":{"code":"invalid_prompt","message":"No."}}}"#,
+                of(None, Some("invalid_prompt"), "No."),
+            ),
+            (
+                r#"{"type":"response.failed","error":{"code":"c","message":"Beside."}}"#,
+                of(None, Some("c"), "Beside."),
+            ),
+            (
+                r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"content_filter"},"error":null}}"#,
+                Failure {
+                    reason: Some("content_filter".to_owned()),
+                    ..of(None, None, "The answer is incomplete: content_filter.")
+                },
+            ),
+            (
+                r#"{"type":"response.incomplete","response":{"incomplete_details":{"reason":"usage_limit_reached","message":"The usage limit has been reached"}}}"#,
+                Failure {
+                    reason: Some("usage_limit_reached".to_owned()),
+                    ..of(None, None, "The usage limit has been reached")
+                },
+            ),
+            (
+                r#"{"type":"response.failed","response":{"error":null}}"#,
+                of(None, None, "The backend reported a failure and gave no reason."),
+            ),
+            (
+                r#"{"type":"error"}"#,
+                of(None, None, "The backend reported a failure and gave no reason."),
+            ),
+        ] {
+            assert_eq!(failure(data), expected, "{data}");
+        }
+    }
+
+    #[test]
+    fn what_ended_well_is_no_failure() {
+        for data in [
+            r#"{"type":"response.completed","response":{"error":{"code":"c"}}}"#,
+            r#"{"type":"response.output_text.delta","delta":"error","error":{"code":"c"}}"#,
+        ] {
+            assert_eq!(Event::read(data).expect("an event").failure(), None, "{data}");
+        }
+    }
+
+    #[test]
+    fn usage_is_whole_or_absent() {
+        let usage = |usage: &str| {
+            let data = format!(r#"{{"type":"response.completed","response":{{"usage":{usage}}}}}"#);
+            Event::read(&data).expect("an event").usage()
+        };
+        let whole = r#"{"input_tokens":100,"input_tokens_details":{"cached_tokens":40},"output_tokens":30,"output_tokens_details":{"reasoning_tokens":12},"total_tokens":130}"#;
+        assert_eq!(
+            usage(whole),
+            Some(Usage {
+                input: 100,
+                cached: Some(40),
+                output: 30,
+                reasoning: Some(12),
+                total: Some(130)
+            })
+        );
+        assert_eq!(
+            usage(r#"{"input_tokens":0,"output_tokens":0,"input_tokens_details":null}"#),
+            Some(Usage { input: 0, cached: None, output: 0, reasoning: None, total: None })
+        );
+        for half in [
+            "null",
+            "{}",
+            r#"{"input_tokens":1}"#,
+            r#"{"output_tokens":1}"#,
+            r#"{"input_tokens":null,"output_tokens":1}"#,
+        ] {
+            assert_eq!(usage(half), None, "{half}");
+        }
+        let early = r#"{"type":"response.created","response":{"usage":{"input_tokens":1,"output_tokens":1}}}"#;
+        let early = Event::read(early).expect("an event");
+        assert_eq!((early.role(), early.usage()), (Role::Preamble, None));
+    }
+}

@@ -12,7 +12,7 @@ use super::body::Body;
 use super::item::Item;
 use super::object::Object;
 use super::tools::{Merged, Tool};
-use super::{raw, tools, wire};
+use super::{raw, tools};
 
 /// Rewrites a normalised request into full.
 pub(super) fn to_full(body: &mut Body) {
@@ -70,7 +70,7 @@ fn sole_text(item: &Item) -> Option<Box<RawValue>> {
 fn raise_tools(body: &mut Body) {
     let mut merged = Merged::default();
     for tool in tools::all(body) {
-        if tool.is_namespace() && tool.name().as_deref() == Some(wire::FUNCTIONS_NAMESPACE) {
+        if tool.is_wrapper() {
             tool.inner().into_iter().for_each(|inner: Tool<'_>| merged.add(inner));
         } else {
             merged.add(tool);

@@ -49,6 +49,7 @@ impl Item {
         Self(Arc::new(Inner { raw, facts }))
     }
 
+    /// The item as it came, or as it was last rewritten.
     pub fn raw(&self) -> &RawValue {
         &self.0.raw
     }
@@ -81,14 +82,17 @@ impl Item {
         self.call_id().is_some() && self.kind().ends_with("_output")
     }
 
+    /// The tool that a call names.
     pub fn name(&self) -> Option<&str> {
         self.0.facts.name.as_deref()
     }
 
+    /// The namespace that a call names its tool in.
     pub fn namespace(&self) -> Option<&str> {
         self.0.facts.namespace.as_deref()
     }
 
+    /// Who speaks, in a message.
     pub fn role(&self) -> Option<&str> {
         self.0.facts.role.as_deref()
     }

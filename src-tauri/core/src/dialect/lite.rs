@@ -139,50 +139,50 @@ fn keep_thoughts_of_all_turns(body: &mut Body) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Images stand in a message's `content`, and in an output's `output` or its `content`.
+/// Images stand in a message's `content`, and in an output's `output` or its `content`. An item without any is not copied.
 fn drop_image_detail(item: &mut Item) {
+    let rewritten: Vec<_> = ["content", "output"]
+        .into_iter()
+        .filter_map(|field| Some((field, without_detail(raw::field(item.raw(), field)?)?)))
+        .collect();
+    if rewritten.is_empty() {
+        return;
+    }
     let Some(mut object) = item.object() else { return };
-    let mut changed = false;
-    for field in ["content", "output"] {
-        let Some(value) = object.get(field) else { continue };
-        let rewritten = if raw::is_list(value) {
-            without_detail(value)
-        } else {
-            Object::of(value).and_then(|mut inner| {
-                let content = without_detail(inner.get("content")?)?;
-                inner.set("content", content);
-                Some(inner.to_raw())
-            })
-        };
-        if let Some(value) = rewritten {
-            object.set(field, value);
-            changed = true;
-        }
+    for (field, value) in rewritten {
+        object.set(field, value);
     }
-    if changed {
-        *item = Item::parse(object.to_raw());
-    }
+    *item = Item::parse(object.to_raw());
 }
 
-/// The parts without any image's detail. None: nothing had to change.
-fn without_detail(parts: &RawValue) -> Option<Box<RawValue>> {
-    let mut changed = false;
-    let parts: Vec<Box<RawValue>> = raw::list(parts)?
+/// A list of parts, or an object with one in `content`, without any image's detail. None: nothing had to change.
+fn without_detail(value: &RawValue) -> Option<Box<RawValue>> {
+    if raw::is_object(value) {
+        let content =
+            without_detail(raw::field(value, "content").filter(|content| raw::is_list(content))?)?;
+        let mut object = Object::of(value)?;
+        object.set("content", content);
+        return Some(object.to_raw());
+    }
+    let has_detail = |part: &RawValue| {
+        raw::field(part, "type").and_then(raw::text).as_deref() == Some("input_image")
+            && raw::field(part, "detail").is_some()
+    };
+    let parts = raw::list(value)?;
+    if !parts.iter().any(|part| has_detail(part)) {
+        return None;
+    }
+    let parts: Vec<_> = parts
         .into_iter()
-        .map(|part| {
-            let is_image =
-                raw::field(part, "type").and_then(raw::text).as_deref() == Some("input_image");
-            let Some(mut image) = Object::of(part).filter(|_| is_image) else {
-                return part.to_owned();
-            };
-            if image.remove("detail").is_none() {
-                return part.to_owned();
+        .map(|part| match Object::of(part).filter(|_| has_detail(part)) {
+            Some(mut image) => {
+                image.remove("detail");
+                image.to_raw()
             }
-            changed = true;
-            image.to_raw()
+            None => part.to_owned(),
         })
         .collect();
-    changed.then(|| object::list(parts.iter().map(|part| &**part)))
+    Some(object::list(parts.iter().map(|part| &**part)))
 }
 
 #[cfg(test)]

@@ -23,3 +23,8 @@ mod object;
 mod raw;
 mod scrub;
 mod tools;
+
+#[cfg(test)]
+mod cases;
+#[cfg(test)]
+mod properties;

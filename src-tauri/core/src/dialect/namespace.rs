@@ -38,13 +38,13 @@ pub(super) fn restore(body: &mut Body, stripped: &dyn Fn(&str) -> bool) {
 
 /// The item without the namespace, and its call id. None: the item does not carry it.
 pub(super) fn strip(item: &RawValue) -> Option<(Box<RawValue>, Option<String>)> {
-    let facts = Item::parse(item.to_owned());
-    if facts.namespace() != Some(wire::FUNCTIONS_NAMESPACE) {
+    let text = |name: &str| raw::field(item, name).and_then(raw::text);
+    if text("namespace").as_deref() != Some(wire::FUNCTIONS_NAMESPACE) {
         return None;
     }
     let mut call = Object::of(item)?;
     call.remove("namespace");
-    Some((call.to_raw(), facts.call_id().map(str::to_owned)))
+    Some((call.to_raw(), text("call_id").map(|id| id.into_owned())))
 }
 
 /// A list of items without the namespace, and the call ids touched. None: nothing had to change.

@@ -87,7 +87,7 @@ fn include_reasoning(body: &mut Body) -> Result<(), Refusal> {
 
 /// The backend refuses a tool choice where there is nothing to choose from.
 fn drop_choice_without_tools(body: &mut Body) -> Result<(), Refusal> {
-    if !tools::all(body).is_empty() {
+    if tools::offers_any(body) {
         return Ok(());
     }
     let forced = body.get("tool_choice").is_some_and(|choice| {
@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn a_choice_without_tools_goes_or_is_refused() {
-        for tools in ["", r#""tools":[],"#, r#""tools":null,"#] {
+        let wrapper = r#""tools":[{"type":"namespace","name":"functions","tools":[]}],"#;
+        for tools in ["", r#""tools":[],"#, r#""tools":null,"#, wrapper] {
             let request =
                 |choice: &str| format!(r#"{{"model":"m",{tools}"tool_choice":{choice},{DONE}}}"#);
             for choice in [r#""auto""#, r#""none""#, "null"] {

@@ -35,6 +35,7 @@ struct Place {
 }
 
 impl Rebuild {
+    /// Takes note of one event; most leave no trace.
     pub fn push(&mut self, event: &Event<'_>) {
         match &*event.kind {
             "response.output_item.added" => {
@@ -207,4 +208,153 @@ impl Place {
 
 fn json(text: &str) -> Box<RawValue> {
     to_raw_value(text).expect("a string is JSON")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json as value;
+
+    const C11: &str = include_str!("../../../../tests/fixtures/cases/C11/upstream.sse");
+    const FILTERED: &str = include_str!("../../../../tests/fixtures/cases/C23/upstream.filter.sse");
+    const CUT: &str = include_str!("../../../../tests/fixtures/cases/C23/upstream.max.sse");
+
+    fn rebuild<'a>(events: impl IntoIterator<Item = &'a str>) -> Rebuild {
+        let mut rebuild = Rebuild::default();
+        events.into_iter().filter_map(Event::read).for_each(|event| rebuild.push(&event));
+        rebuild
+    }
+
+    fn data(stream: &str) -> impl Iterator<Item = &str> {
+        stream.lines().filter_map(|line| line.strip_prefix("data: "))
+    }
+
+    fn output<'a>(events: impl IntoIterator<Item = &'a str>) -> Value {
+        rebuild(events).finish().expect("a terminal")["output"].take()
+    }
+
+    const COMPLETED: &str =
+        r#"{"type":"response.completed","response":{"id":"r","output":[],"usage":{"n":0.10}}}"#;
+
+    #[test]
+    fn an_empty_output_is_filled_from_the_items() {
+        let answer = rebuild(data(C11)).finish().expect("a terminal");
+        assert_eq!(answer["output"][0]["type"], "reasoning");
+        assert_eq!(answer["output"][0]["encrypted_content"], "encA.c3ludGhldGlj");
+        assert_eq!(answer["output"][1]["content"][0]["text"], "I will look.");
+        assert_eq!(answer["output"][2]["arguments"], "{\"path\":\"a.txt\"}");
+        assert_eq!(answer["output"].as_array().map(Vec::len), Some(3));
+        assert_eq!(
+            (&answer["status"], &answer["usage"]["total_tokens"]),
+            (&value!("completed"), &value!(130))
+        );
+    }
+
+    #[test]
+    fn a_filled_output_is_left_alone() {
+        for stream in [FILTERED, CUT] {
+            let terminal = data(stream)
+                .find(|data| data.contains("response.incomplete"))
+                .expect("in the fixture");
+            let response =
+                Event::read(terminal).and_then(|event| event.response).expect("a response").get();
+            assert_eq!(rebuild(data(stream)).finish_text().as_deref(), Some(response));
+            assert!(
+                rebuild(data(stream)).fill(&Event::read(terminal).expect("an event")).is_none()
+            );
+        }
+    }
+
+    #[test]
+    fn items_come_in_output_order_with_their_bytes() {
+        let events = [
+            r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"b","n":18446744073709551616}}"#,
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"a","n":0.10}}"#,
+            r#"{"type":"response.output_item.done","output_index":1,"item":{"type":"b","n":1e400}}"#,
+            COMPLETED,
+        ];
+        let expected = r#"{"id":"r","output":[{"type":"a","n":0.10},{"type":"b","n":1e400}],"usage":{"n":0.10}}"#;
+        assert_eq!(rebuild(events).finish_text().as_deref(), Some(expected));
+        assert_eq!(rebuild(events).finish(), None, "a tree cannot hold 1e400");
+        let filled = rebuild(events).fill(&Event::read(COMPLETED).expect("an event"));
+        assert_eq!(
+            filled,
+            Some(format!(r#"{{"type":"response.completed","response":{expected}}}"#))
+        );
+    }
+
+    #[test]
+    fn without_an_index_items_come_as_they_came() {
+        let events = [
+            r#"{"type":"response.output_item.done","item":{"type":"a"}}"#,
+            r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"b"}}"#,
+            r#"{"type":"response.output_item.done","item":{"type":"a"}}"#,
+            COMPLETED,
+        ];
+        assert_eq!(output(events), value!([{"type": "a"}, {"type": "b"}, {"type": "a"}]));
+    }
+
+    #[test]
+    fn nothing_is_invented() {
+        assert_eq!(
+            rebuild([COMPLETED]).finish_text(),
+            Some(r#"{"id":"r","output":[],"usage":{"n":0.10}}"#.to_owned())
+        );
+        assert_eq!(output([r#"{"type":"response.completed","response":{"id":"r"}}"#]), value!([]));
+        assert_eq!(
+            rebuild(data(C11).filter(|data| !data.contains("response.completed"))).finish(),
+            None
+        );
+        assert_eq!(rebuild([r#"{"type":"error","error":{"message":"no"}}"#]).finish(), None);
+        let begun = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"reasoning","id":"rs_1"}}"#;
+        assert_eq!(output([begun, COMPLETED]), value!([]));
+    }
+
+    #[test]
+    fn pieces_stand_in_for_an_item_that_was_never_completed() {
+        let message = r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"msg_1","role":"assistant","status":"in_progress","content":[]}}"#;
+        let call = r#"{"type":"response.output_item.added","output_index":1,"item":{"type":"function_call","call_id":"c","name":"f","arguments":"","status":"in_progress"}}"#;
+        let pieces = [
+            message,
+            r#"{"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":"Hel"}"#,
+            r#"{"type":"response.output_text.delta","item_id":"msg_1","content_index":0,"delta":"lo \u00e9"}"#,
+            call,
+            r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"{\"a\":"}"#,
+            r#"{"type":"response.function_call_arguments.delta","output_index":1,"delta":"1}"}"#,
+        ];
+        let text = |status: &str| {
+            value!({"type": "message", "id": "msg_1", "role": "assistant", "status": status,
+                "content": [{"type": "output_text", "text": "Hello é", "annotations": []}]})
+        };
+        let whole = value!({"type": "function_call", "call_id": "c", "name": "f", "arguments": "{\"a\":1}", "status": "completed"});
+        assert_eq!(
+            output(pieces.into_iter().chain([COMPLETED])),
+            value!([text("completed"), whole])
+        );
+        // A call may be half there when the answer was cut; it would be run as if it were whole.
+        let cut = r#"{"type":"response.incomplete","response":{"id":"r","output":[]}}"#;
+        assert_eq!(output(pieces.into_iter().chain([cut])), value!([text("incomplete")]));
+    }
+
+    #[test]
+    fn a_completed_item_is_not_doubled_by_its_pieces() {
+        let late = r#"{"type":"response.output_text.delta","output_index":1,"content_index":0,"delta":"again"}"#;
+        let events: Vec<_> = data(C11).collect();
+        let (terminal, before) = events.split_last().expect("not empty");
+        let all = before.iter().copied().chain([late, terminal]);
+        assert_eq!(output(all), output(data(C11)));
+    }
+
+    #[test]
+    fn text_without_an_announcement_is_a_message() {
+        let events = [
+            r#"{"type":"response.output_text.done","output_index":0,"item_id":"msg_9","text":"Hi"}"#,
+            COMPLETED,
+        ];
+        assert_eq!(
+            output(events),
+            value!([{"id": "msg_9", "type": "message", "role": "assistant", "status": "completed",
+                "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}])
+        );
+    }
 }

@@ -31,6 +31,11 @@ impl<'a> Tool<'a> {
         self.kind().as_deref() == Some("namespace")
     }
 
+    /// Whether this is the namespace that Lite wraps flat tools in.
+    pub(super) fn is_wrapper(self) -> bool {
+        self.is_namespace() && self.name().as_deref() == Some(wire::FUNCTIONS_NAMESPACE)
+    }
+
     /// The tools inside a namespace.
     pub(super) fn inner(self) -> Vec<Self> {
         raw::field(self.0, "tools").map(tools_in).unwrap_or_default()
@@ -86,6 +91,11 @@ pub(super) fn all(body: &Body) -> Vec<Tool<'_>> {
     let mut tools = of_request(body);
     tools.extend(body.items().iter().filter(|item| is_additional(item)).flat_map(of_item));
     tools
+}
+
+/// Whether there is anything to call. Lite's wrapper around nothing is nothing.
+pub(super) fn offers_any(body: &Body) -> bool {
+    all(body).into_iter().any(|tool| !tool.is_wrapper() || !tool.inner().is_empty())
 }
 
 /// Tools merged by name: the later definition wins at the earlier one's place. Two namespaces of one name are merged
