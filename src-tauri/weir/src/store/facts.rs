@@ -1,0 +1,108 @@
+//! The facts that are recorded and the rows that are read.
+//!
+//! They are plain data, so that whoever records them needs to know nothing of SQL, and the window and the command line can
+//! show them as they are.
+//!
+//! **Invariant**: a number that is not known is None, never zero.
+
+use serde::{Deserialize, Serialize};
+use weir_core::dialect::mode::{Dialect, ServingMode};
+
+/// Something that happened, to be kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[expect(clippy::large_enum_variant, reason = "facts are moved once, into the writer's queue")]
+pub enum Fact {
+    /// A turn as it is known now: recorded once when it starts, without an outcome, and once when it ends. It replaces
+    /// what was recorded under the same id, except that a turn with an outcome is never made to run again.
+    Turn(TurnRow),
+    /// The model wrote a call. A second one at the same place of the same turn is ignored.
+    Emitted {
+        turn: String,
+        /// The place among the calls of this turn, from 0.
+        index: u32,
+        call_id: String,
+        tool: String,
+        /// The item's type on the wire, such as `function_call`.
+        kind: String,
+        /// Unix milliseconds.
+        at: i64,
+    },
+    /// The result of a call entered the history of its conversation. Clients resend all results with every turn, so only
+    /// the first booking of a call counts, and one whose call was never emitted here is ignored. Should an id have been
+    /// emitted twice, as by a turn that failed and was repeated, its latest call is meant.
+    Booked {
+        conversation: String,
+        call_id: String,
+        /// Unix milliseconds.
+        at: i64,
+        /// The turn whose request carried the result.
+        by_turn: String,
+    },
+}
+
+/// One turn: who asked, what was decided and why, when things happened, what it cost, how it ended.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TurnRow {
+    pub id: String,
+    /// Unix milliseconds.
+    pub started_at: i64,
+    pub conversation: String,
+    /// The conversation that started this one, for a subagent.
+    pub parent: Option<String>,
+    pub client: String,
+    pub model: String,
+    /// What the user had chosen for the model when the turn was decided.
+    pub mode: ServingMode,
+    /// The form in which the turn was sent upstream.
+    pub dialect: Dialect,
+    pub mode_reason: String,
+    /// The account's name, if one was found to pay.
+    pub account: Option<String>,
+    pub account_reason: Option<String>,
+    /// How often the turn moved to another account before its commit point.
+    pub moves: u32,
+    /// `sse`.
+    pub transport: String,
+    /// Milliseconds after `started_at`: the backend's status said yes.
+    pub accepted_ms: Option<i64>,
+    /// Milliseconds after `started_at`: the backend's first event.
+    pub first_event_ms: Option<i64>,
+    /// Milliseconds after `started_at`: the commit point.
+    pub committed_ms: Option<i64>,
+    /// Milliseconds after `started_at`: the outcome. Unknown for a lost turn.
+    pub ended_ms: Option<i64>,
+    /// The client's body, decoded.
+    pub request_bytes: i64,
+    /// The body that was sent upstream.
+    pub upstream_bytes: i64,
+    pub input_tokens: Option<i64>,
+    /// The part of `input_tokens` that the backend had cached.
+    pub cached_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    /// The part of `output_tokens` that was reasoning.
+    pub reasoning_tokens: Option<i64>,
+    /// None while it runs, then `completed`, `incomplete`, `failed`, `refused`, `cancelled`, or `lost` if the program died.
+    pub outcome: Option<String>,
+    pub error_code: Option<String>,
+    /// The sentence that the client saw; never text of the request or the answer.
+    pub error_message: Option<String>,
+}
+
+/// One call of a turn, as emitted and as booked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallRow {
+    /// The place among the calls of this turn, from 0.
+    pub index: u32,
+    pub call_id: String,
+    pub tool: String,
+    pub kind: String,
+    /// Unix milliseconds.
+    pub emitted_at: i64,
+    /// Unix milliseconds, None until a result came back.
+    pub booked_at: Option<i64>,
+    /// The place among the booked calls of this turn, from 0.
+    pub booked_position: Option<u32>,
+    /// The turn whose request carried the result.
+    pub booked_by: Option<String>,
+}
