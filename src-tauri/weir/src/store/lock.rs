@@ -16,6 +16,11 @@ const NAME: &str = "weir.lock";
 pub(super) struct FolderLock(File);
 
 impl FolderLock {
+    /// Takes a folder that a Weir has used before, as [`FolderLock::take`], and leaves any other as it is.
+    pub(super) fn take_if_used(folder: &Path, database: &Path) -> Result<Option<Self>, OpenError> {
+        if folder.join(NAME).exists() { Self::take(folder, database).map(Some) } else { Ok(None) }
+    }
+
     /// Takes the folder, or says that `database` is in use.
     pub(super) fn take(folder: &Path, database: &Path) -> Result<Self, OpenError> {
         let path = folder.join(NAME);

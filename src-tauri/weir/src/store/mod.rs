@@ -17,6 +17,7 @@ mod rollup;
 mod schema;
 mod settings;
 mod turns;
+mod version;
 mod words;
 mod writer;
 
@@ -104,7 +105,7 @@ impl Store {
 
     /// One turn with its calls in emitted order, by its id or by any beginning of it that no other turn shares.
     pub fn turn(&self, id: &str) -> Result<Option<(TurnRow, Vec<CallRow>)>, StoreError> {
-        let found = self.0.readers.with(|db| {
+        self.0.readers.with(|db| {
             let mut turns = turns::by_prefix(db, id)?;
             if turns.len() > 1 {
                 return Ok(Err(StoreError::Ambiguous(id.to_owned())));
@@ -112,8 +113,7 @@ impl Store {
             let Some(turn) = turns.pop() else { return Ok(Ok(None)) };
             let calls = journal::calls(db, &turn.id)?;
             Ok(Ok(Some((turn, calls))))
-        })?;
-        found
+        })?
     }
 
     /// What each model used on each local day, newest day first, for at most `days` days that saw a turn. Days whose turns

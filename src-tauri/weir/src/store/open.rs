@@ -5,26 +5,25 @@
 //!
 //! **Invariant**: after it returns, the schema is current, no turn is open, and the folder is locked.
 
-use std::fs::{self, File};
-use std::io::{self, Read};
+use std::fs;
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::error::OpenError;
 use super::lock::FolderLock;
 use super::readers::Readers;
 use super::writer::Writer;
-use super::{Parts, Store, rollup, schema, settings, turns};
+use super::{Parts, Store, rollup, schema, settings, turns, version};
 
-const NAME: &str = "weir.db";
+pub(super) const NAME: &str = "weir.db";
 
 /// How long to wait for another program that holds the database before saying so.
-const PATIENCE: Duration = Duration::from_millis(250);
+pub(super) const PATIENCE: Duration = Duration::from_millis(250);
 
 /// The clock that [`open`] is given outside tests, in Unix milliseconds.
 pub(super) fn now() -> i64 {
@@ -37,7 +36,10 @@ pub(super) fn open(folder: &Path, now: i64, versions: &[&[&str]]) -> Result<Stor
     let path = folder.join(NAME);
     let of = |error| OpenError::of(&path, error);
 
-    let found = version_without_touching(&path)?;
+    // The lock comes before the first look: on Unix, closing a file gives up every lock that this process has on it,
+    // those of a store that is open in it included.
+    let lock = FolderLock::take_if_used(folder, &path)?;
+    let found = version::untouched(&path)?;
     let known = schema::known(versions);
     if found > known {
         return Err(OpenError::Newer { found, known });
@@ -46,14 +48,14 @@ pub(super) fn open(folder: &Path, now: i64, versions: &[&[&str]]) -> Result<Stor
     if fs::metadata(&path).is_ok_and(|file| file.permissions().readonly()) {
         return Err(OpenError::ReadOnly(path));
     }
-    let lock = FolderLock::take(folder, &path)?;
+    let lock = lock.map_or_else(|| FolderLock::take(folder, &path), Ok)?;
 
     schema::create_private(&path).map_err(|source| OpenError::at(&path, source))?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(&path, flags).map_err(of)?;
     configure(&db).map_err(of)?;
     // Asked again under the lock: another program may have been faster.
-    let found = user_version(&db).map_err(of)?;
+    let found = version::of(&db).map_err(of)?;
     schema::migrate(&mut db, &path, found, versions)?;
 
     let lost = turns::close_lost(&db).map_err(of)?;
@@ -120,50 +122,13 @@ fn configure(db: &Connection) -> rusqlite::Result<()> {
     db.pragma_update_and_check(None, "journal_size_limit", 4 << 20, |_| Ok(()))
 }
 
-fn user_version(db: &Connection) -> rusqlite::Result<u32> {
-    let version: i64 = db.query_one("PRAGMA user_version", [], |row| row.get(0))?;
-    // A negative one was not written by any Weir; taken for a newer one, it is left alone.
-    Ok(u32::try_from(version).unwrap_or(u32::MAX))
-}
-
-/// The version of the database at `path`, 0 when there is none, leaving it and its folder as they are.
-fn version_without_touching(path: &Path) -> Result<u32, OpenError> {
-    let at = |source| OpenError::at(path, source);
-    let mut head = Vec::new();
-    match File::open(path) {
-        Ok(file) => file.take(100).read_to_end(&mut head).map_err(at)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
-        Err(error) => return Err(at(error)),
-    };
-    if head.is_empty() {
-        return Ok(0);
-    }
-    // The first hundred bytes of a database are laid down in SQLite's file format.
-    let number = |offset: usize| -> Option<i32> {
-        Some(i32::from_be_bytes(head.get(offset..offset + 4)?.try_into().ok()?))
-    };
-    let ours = head.starts_with(b"SQLite format 3\0") && number(68) == Some(schema::APPLICATION);
-    let Some(version) = number(60).filter(|_| ours) else {
-        return Err(OpenError::NotADatabase(path.into()));
-    };
-    let log = path.with_file_name(format!("{NAME}-wal"));
-    if !fs::metadata(log).is_ok_and(|log| log.len() > 0) {
-        return Ok(u32::try_from(version).unwrap_or(u32::MAX));
-    }
-    // Its program died, or runs: the log beside it may say something newer than the file.
-    let of = |error| OpenError::of(path, error);
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(path, flags).map_err(of)?;
-    db.busy_timeout(PATIENCE).map_err(of)?;
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).map_err(of)?;
-    user_version(&db).map_err(of)
-}
-
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::collections::BTreeMap;
+    use std::env;
+    use std::io::{BufRead, BufReader, Read, Write};
     use std::path::PathBuf;
-    use std::process::Command;
+    use std::process::{Command, Stdio};
 
     use tempfile::TempDir;
     use weir_core::dialect::mode::ServingMode;
@@ -176,105 +141,37 @@ mod tests {
     /// A noon in UTC.
     const NOW: i64 = 1_787_054_400_000;
 
-    fn folder() -> TempDir {
+    pub(in crate::store) fn folder() -> TempDir {
         tempfile::tempdir().expect("a folder")
     }
 
-    fn file(folder: &TempDir) -> PathBuf {
+    pub(in crate::store) fn file(folder: &TempDir) -> PathBuf {
         folder.path().join(NAME)
     }
 
-    fn written(folder: &TempDir) -> Connection {
+    pub(in crate::store) fn written(folder: &TempDir) -> Connection {
         let store = Store::open(folder.path()).expect("opened");
         store.set_mode("kept", ServingMode::Lite).expect("written");
         drop(store);
         Connection::open(file(folder)).expect("opened")
     }
 
-    fn refused(folder: &TempDir) -> OpenError {
+    pub(in crate::store) fn refused(folder: &TempDir) -> OpenError {
         Store::open(folder.path()).expect_err("refused")
     }
 
     /// Every file of a folder, with what is in it.
-    fn contents(folder: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(in crate::store) fn contents(folder: &TempDir) -> BTreeMap<PathBuf, Vec<u8>> {
         let entries = fs::read_dir(folder.path()).expect("a folder");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         paths.map(|path| (path.clone(), fs::read(path).expect("read"))).collect()
     }
 
-    #[test]
-    fn a_newer_database_is_refused_and_left_alone() {
-        for (version, found) in [(2, 2), (99, 99), (-1, u32::MAX)] {
-            let folder = folder();
-            let db = written(&folder);
-            db.pragma_update(None, "user_version", version).expect("written");
-            drop(db);
-            let before = contents(&folder);
-            let error = refused(&folder);
-            assert!(
-                matches!(error, OpenError::Newer { found: f, known: 1 } if f == found),
-                "{error:?}"
-            );
-            assert!(error.to_string().contains("Update Weir"), "{error}");
-            assert_eq!(contents(&folder), before);
-        }
-    }
-
-    #[test]
-    fn a_newer_version_that_is_only_in_the_log_is_seen() {
-        let folder = folder();
-        let db = written(&folder);
-        db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true).expect("configured");
-        db.pragma_update(None, "user_version", 7).expect("written");
-        drop(db);
-        let mut before = contents(&folder);
-        let log = folder.path().join("weir.db-wal");
-        assert!(!before[&log].is_empty());
-        assert!(matches!(refused(&folder), OpenError::Newer { found: 7, known: 1 }));
-        // The index of the log is rebuilt by whoever reads; it says nothing of its own.
-        let mut after = contents(&folder);
-        let index = folder.path().join("weir.db-shm");
-        before.remove(&index);
-        after.remove(&index);
-        assert_eq!(after, before);
-    }
-
-    #[test]
-    fn what_is_no_database_of_weir_is_refused_and_left_alone() {
-        let other = {
-            let folder = folder();
-            let db = Connection::open(file(&folder)).expect("opened");
-            db.execute_batch("CREATE TABLE theirs (a); PRAGMA user_version = 1").expect("written");
-            drop(db);
-            fs::read(file(&folder)).expect("read")
-        };
-        let garbage = b"{\"not\": \"a database\"}".repeat(100);
-        for bytes in [other, garbage, b"short".to_vec(), b"SQLite format 3\0".to_vec()] {
-            let folder = folder();
-            fs::write(file(&folder), bytes).expect("written");
-            let before = contents(&folder);
-            let error = refused(&folder);
-            assert!(matches!(&error, OpenError::NotADatabase(path) if *path == file(&folder)));
-            assert_eq!(contents(&folder), before);
-        }
-    }
-
-    #[test]
-    fn a_damaged_database_is_refused() {
-        let folder = folder();
-        drop(written(&folder));
-        let mut bytes = fs::read(file(&folder)).expect("read");
-        bytes[100..].fill(0x5a);
-        fs::write(file(&folder), bytes).expect("written");
-        assert!(matches!(refused(&folder), OpenError::NotADatabase(_)));
-    }
-
-    #[test]
-    fn an_empty_file_is_a_new_database() {
-        let folder = folder();
-        fs::write(file(&folder), b"").expect("written");
-        let store = Store::open(folder.path()).expect("opened");
-        assert_eq!(store.turns(1).expect("read"), []);
+    /// One test of this module, to be run in another process.
+    fn this_test(name: &str) -> Command {
+        let mut command = Command::new(env::current_exe().expect("this test program"));
+        command.args(["--nocapture", "--exact"]).arg(format!("store::open::tests::{name}"));
+        command
     }
 
     #[test]
@@ -321,18 +218,39 @@ mod tests {
         Store::open(folder.path()).expect("the second is gone");
     }
 
+    /// Set for the child of the test below: the folder to hold, and how.
+    const HOLD: &str = "WEIR_TEST_HOLD";
+    const HOLD_HOW: &str = "WEIR_TEST_HOLD_HOW";
+
     #[test]
     fn a_database_that_another_program_holds_is_refused() {
-        for held in ["BEGIN EXCLUSIVE", "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE"] {
+        if let (Some(folder), Ok(how)) = (env::var_os(HOLD), env::var(HOLD_HOW)) {
+            let db = Connection::open(Path::new(&folder).join(NAME)).expect("opened");
+            db.execute_batch(&how).expect("held");
+            io::stdout().write_all(b"\nheld\n").expect("the parent listens");
+            let _ = io::stdin().read(&mut [0]);
+            return;
+        }
+        for how in ["BEGIN EXCLUSIVE", "PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE"] {
             let folder = folder();
-            let db = written(&folder);
-            db.execute_batch(held).expect("held");
+            drop(written(&folder));
+            let mut child = this_test("a_database_that_another_program_holds_is_refused")
+                .env(HOLD, folder.path())
+                .env(HOLD_HOW, how)
+                .stdin(Stdio::piped())
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a child");
+            let mut said = BufReader::new(child.stdout.take().expect("piped")).lines();
+            assert!(said.by_ref().map_while(Result::ok).any(|line| line == "held"));
             let error = refused(&folder);
             assert!(
                 matches!(&error, OpenError::Locked(path) if *path == file(&folder)),
                 "{error:?}"
             );
-            drop(db);
+
+            drop(child.stdin.take());
+            assert!(child.wait().expect("the child ended").success());
             let store = Store::open(folder.path()).expect("nobody holds it");
             assert_eq!(store.modes().expect("read").len(), 1);
         }
@@ -358,7 +276,7 @@ mod tests {
 
     #[test]
     fn a_crash_loses_nothing_that_was_flushed_and_ends_what_ran() {
-        if let Some(folder) = std::env::var_os(DIE_IN) {
+        if let Some(folder) = env::var_os(DIE_IN) {
             let store = Store::open(Path::new(&folder)).expect("opened");
             store.set_mode("m", ServingMode::Full).expect("written");
             store.record(Fact::Turn(started("ran", NOW)));
@@ -369,10 +287,7 @@ mod tests {
             std::process::abort();
         }
         let folder = folder();
-        let this = std::env::current_exe().expect("this test program");
-        let name = "store::open::tests::a_crash_loses_nothing_that_was_flushed_and_ends_what_ran";
-        let died = Command::new(this)
-            .args(["--exact", name])
+        let died = this_test("a_crash_loses_nothing_that_was_flushed_and_ends_what_ran")
             .env(DIE_IN, folder.path())
             .output()
             .expect("the child ran");
@@ -409,7 +324,7 @@ mod tests {
     /// the day it is released.
     #[test]
     fn a_fixture_is_written_when_asked_for() {
-        if std::env::var_os("WEIR_WRITE_FIXTURES").is_none() {
+        if env::var_os("WEIR_WRITE_FIXTURES").is_none() {
             return;
         }
         let folder = folder();
