@@ -48,7 +48,8 @@ pub(super) fn untouched(path: &Path) -> Result<u32, OpenError> {
     if !fs::metadata(log).is_ok_and(|log| log.len() > 0) {
         return Ok(u32::try_from(version).unwrap_or(u32::MAX));
     }
-    // Its program died, or runs: the log beside it may say something newer than the file.
+    // Its program died, or runs: the log beside it may say something newer than the file. The log must also outlive this
+    // connection, on a system that would let a reader fold it.
     let error_of = |error| OpenError::of(path, error);
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags).map_err(error_of)?;
