@@ -6,12 +6,13 @@
 //!
 //! **Invariant**: a rule depends on the request alone, never on the script, the account or the time.
 
-use std::collections::{HashMap, HashSet};
+mod history;
+mod lane;
 
 use serde_json::Value;
 
 use super::errors::Refusal;
-use super::request::{Ask, answer_of, is_output, kind};
+use super::request::Ask;
 
 type Rule = fn(Ask<'_>) -> Option<Refusal>;
 
@@ -24,20 +25,20 @@ const RULES: &[Rule] = &[
     instructions_text,
     parameters,
     system_role,
-    marker_value,
-    marker_missing,
-    frame_marker,
-    lite_parallel,
-    lite_context,
-    lite_tools_place,
-    lite_instructions_place,
-    lite_tools_item,
-    lite_tool_kinds,
-    lite_image_detail,
+    lane::marker_value,
+    lane::marker_missing,
+    lane::frame_marker,
+    lane::parallel_off,
+    lane::all_turns,
+    lane::tools_place,
+    lane::instructions_place,
+    lane::tools_item,
+    lane::tool_kinds,
+    lane::image_detail,
     choice_without_tools,
-    item_ids,
-    call_ids,
-    calls_and_outputs,
+    history::item_ids,
+    history::call_ids,
+    history::calls_and_outputs,
 ];
 
 /// Names that the layer in front refuses; it has no such knobs.
@@ -58,8 +59,6 @@ const UNSUPPORTED: &[&str] = &[
     "prompt_cache_retention",
     "previous_response_id",
 ];
-
-const LITE: &str = "X-OpenAI-Internal-Codex-Responses-Lite";
 
 /// Every rule that this request breaks, the answered one first.
 pub(super) fn broken(ask: Ask<'_>) -> Vec<Refusal> {
@@ -101,116 +100,6 @@ fn system_role(ask: Ask<'_>) -> Option<Refusal> {
     ask.input().iter().any(system).then(|| Refusal::detail("System messages are not allowed"))
 }
 
-fn marker_value(ask: Ask<'_>) -> Option<Refusal> {
-    let value = ask.marker.filter(|value| *value != "true")?;
-    Some(Refusal::invalid(format!("Invalid value for {LITE}: '{value}'."), LITE, UNSUPPORTED_VALUE))
-}
-
-/// A body in the Lite form without the marker is a full request with an item that full does not know.
-fn marker_missing(ask: Ask<'_>) -> Option<Refusal> {
-    let at = ask.input().iter().position(|item| kind(item) == "additional_tools")?;
-    ask.marker.is_none().then(|| {
-        let param = format!("input[{at}].type");
-        Refusal::invalid("Invalid value: 'additional_tools'.", &param, Some("invalid_value"))
-    })
-}
-
-fn frame_marker(ask: Ask<'_>) -> Option<Refusal> {
-    ask.has_frame_marker().then(|| {
-        Refusal::invalid(
-            format!("{LITE} must be sent as a header over HTTP."),
-            "client_metadata",
-            UNSUPPORTED_VALUE,
-        )
-    })
-}
-
-const UNSUPPORTED_VALUE: Option<&str> = Some("unsupported_value");
-
-fn lite_refusal(rest: &str, param: &str) -> Refusal {
-    Refusal::invalid(format!("{LITE} {rest}"), param, UNSUPPORTED_VALUE)
-}
-
-fn lite_parallel(ask: Ask<'_>) -> Option<Refusal> {
-    let off = ask.body.get("parallel_tool_calls") == Some(&Value::Bool(false));
-    (ask.lite() && !off)
-        .then(|| lite_refusal("requires `parallel_tool_calls` to be false.", "parallel_tool_calls"))
-}
-
-fn lite_context(ask: Ask<'_>) -> Option<Refusal> {
-    let context = ask.body.get("reasoning").and_then(|reasoning| reasoning.get("context"));
-    let all = context.is_some_and(|context| context == "all_turns");
-    (ask.lite() && !all).then(|| {
-        lite_refusal("requires `reasoning.context` to be `all_turns`.", "reasoning.context")
-    })
-}
-
-fn lite_tools_place(ask: Ask<'_>) -> Option<Refusal> {
-    (ask.lite() && ask.body.get("tools").is_some())
-        .then(|| lite_refusal("requires `tools` to be sent in `additional_tools`.", "tools"))
-}
-
-fn lite_instructions_place(ask: Ask<'_>) -> Option<Refusal> {
-    (ask.lite() && ask.body.get("instructions").is_some())
-        .then(|| lite_refusal("requires `instructions` to be sent in `input`.", "instructions"))
-}
-
-fn lite_tools_item(ask: Ask<'_>) -> Option<Refusal> {
-    let first = ask.input().first().is_some_and(|item| {
-        kind(item) == "additional_tools"
-            && item.get("role").is_some_and(|role| role == "developer")
-            && item.get("tools").is_some_and(Value::is_array)
-    });
-    (ask.lite() && !first)
-        .then(|| lite_refusal("requires `input[0]` to be `additional_tools`.", "input[0]"))
-}
-
-fn lite_tool_kinds(ask: Ask<'_>) -> Option<Refusal> {
-    fn known(tool: &Value) -> bool {
-        match kind(tool) {
-            "function" | "custom" => true,
-            "tool_search" => tool.get("execution").is_some_and(|e| e == "client"),
-            "namespace" => match tool.get("tools").and_then(Value::as_array) {
-                Some(inner) => inner.iter().all(known),
-                None => false,
-            },
-            _ => false,
-        }
-    }
-    let items = ask.input().iter().filter(|item| kind(item) == "additional_tools");
-    let mut tools = items.filter_map(|item| item.get("tools")?.as_array()).flatten();
-    (ask.lite() && !tools.all(known)).then(|| {
-        lite_refusal(
-            "only supports function tools, custom tools, and client-executed tool search.",
-            "tools",
-        )
-    })
-}
-
-fn lite_image_detail(ask: Ask<'_>) -> Option<Refusal> {
-    fn detailed(content: &Value) -> bool {
-        match content {
-            Value::Array(parts) => {
-                parts.iter().any(|part| kind(part) == "input_image" && part.get("detail").is_some())
-            }
-            Value::Object(fields) => fields.get("content").is_some_and(detailed),
-            _ => false,
-        }
-    }
-    if !ask.lite() {
-        return None;
-    }
-    let at = ask.input().iter().position(|item| {
-        ["content", "output"].iter().filter_map(|field| item.get(field)).any(detailed)
-    })?;
-    let param = format!("input[{at}].detail");
-    Some(Refusal::invalid(
-        format!("Unknown parameter: '{param}'."),
-        &param,
-        Some("unknown_parameter"),
-    ))
-}
-
 fn choice_without_tools(ask: Ask<'_>) -> Option<Refusal> {
     let choice = ask.body.get("tool_choice")?;
     let free = choice == "auto" || choice == "none" || choice.is_null();
@@ -225,94 +114,18 @@ fn choice_without_tools(ask: Ask<'_>) -> Option<Refusal> {
     })
 }
 
-/// Ids are typed by their prefix; an item without one is fine.
-fn item_ids(ask: Ask<'_>) -> Option<Refusal> {
-    ask.input().iter().enumerate().find_map(|(at, item)| {
-        let id = item.get("id").and_then(Value::as_str)?;
-        let param = format!("input[{at}].id");
-        let wanted = match kind(item) {
-            "message" => Some("msg"),
-            "function_call" => Some("fc"),
-            "custom_tool_call" => Some("ctc"),
-            "reasoning" => Some("rs"),
-            _ => None,
-        };
-        let message = match (wanted, id.split_once('_')) {
-            (Some(prefix), _) if !id.starts_with(prefix) => {
-                format!("Invalid '{param}': '{id}'. Expected an ID that begins with '{prefix}'.")
-            }
-            (_, Some((prefix, rest))) if !prefix.is_empty() && !rest.is_empty() => return None,
-            _ => format!("Invalid '{param}': '{id}'. Expected an ID with a prefix."),
-        };
-        Some(Refusal::invalid(message, &param, Some("invalid_value")))
-    })
-}
-
-fn call_ids(ask: Ask<'_>) -> Option<Refusal> {
-    let items = ask.input().iter().enumerate();
-    let mut with_id = items.filter(|(_, item)| answer_of(item).is_some() || is_output(item));
-    with_id.find_map(|(at, item)| {
-        let param = format!("input[{at}].call_id");
-        match item.get("call_id").and_then(Value::as_str) {
-            None | Some("") => Some(Refusal::invalid(
-                format!("Missing required parameter: '{param}'."),
-                &param,
-                Some("missing_required_parameter"),
-            )),
-            Some(id) if id.chars().count() > 64 => Some(Refusal::invalid(
-                format!(
-                    "Invalid '{param}': string too long. Expected a string with maximum length 64."
-                ),
-                &param,
-                Some("string_above_max_length"),
-            )),
-            Some(_) => None,
-        }
-    })
-}
-
-/// Every call is answered once, by an output of its kind that comes after it; every output has such a call.
-fn calls_and_outputs(ask: Ask<'_>) -> Option<Refusal> {
-    let invalid = |message: String| Some(Refusal::invalid(message, "input", None));
-    let mut open: HashMap<&str, (&str, usize)> = HashMap::new();
-    let mut seen = HashSet::new();
-    for (at, item) in ask.input().iter().enumerate() {
-        let Some(id) = item.get("call_id").and_then(Value::as_str) else { continue };
-        if let Some(answer) = answer_of(item) {
-            if !seen.insert(id) {
-                return invalid(format!("Duplicate call_id {id}"));
-            }
-            open.insert(id, (answer, at));
-        } else if is_output(item) {
-            match open.remove(id) {
-                Some((answer, _)) if answer == kind(item) => {}
-                _ if seen.contains(id) => return invalid(format!("Duplicate call_id {id}")),
-                _ => {
-                    let what = spoken(kind(item));
-                    return invalid(format!("No tool call found for {what} with call_id {id}."));
-                }
-            }
-        }
-    }
-    let (id, (_, at)) = open.into_iter().min_by_key(|(_, (_, at))| *at)?;
-    let what = spoken(kind(&ask.input()[at]));
-    invalid(format!("No tool output found for {what} {id}."))
-}
-
-fn spoken(kind: &str) -> String {
-    kind.replace('_', " ")
-}
-
 #[cfg(test)]
-mod tests {
+mod fixture {
+    //! Good requests, and what is complained about after a change.
+
     use super::*;
     use serde_json::json;
 
-    fn full() -> Value {
+    pub(super) fn full() -> Value {
         json!({ "model": "practice-full", "store": false, "stream": true, "input": [] })
     }
 
-    fn lite() -> Value {
+    pub(super) fn lite() -> Value {
         json!({
             "model": "practice-lite", "store": false, "stream": true, "parallel_tool_calls": false,
             "reasoning": { "context": "all_turns" },
@@ -321,7 +134,11 @@ mod tests {
     }
 
     /// The first complaint about `base` after `change`, as `status message`.
-    fn complaint(base: Value, marker: Option<&str>, change: impl FnOnce(&mut Value)) -> String {
+    pub(super) fn complaint(
+        base: Value,
+        marker: Option<&str>,
+        change: impl FnOnce(&mut Value),
+    ) -> String {
         let mut body = base;
         change(&mut body);
         match broken(Ask { body: &body, marker }).first() {
@@ -335,18 +152,24 @@ mod tests {
         }
     }
 
-    fn with(base: Value, field: &str, value: Value, expected: &str) {
+    pub(super) fn with(base: Value, field: &str, value: Value, expected: &str) {
         let marker = (base["model"] == "practice-lite").then_some("true");
         assert_eq!(complaint(base, marker, |body| body[field] = value), expected, "{field}");
     }
 
-    fn without(base: Value, field: &str, expected: &str) {
+    pub(super) fn without(base: Value, field: &str, expected: &str) {
         let marker = (base["model"] == "practice-lite").then_some("true");
         let found = complaint(base, marker, |body| {
             body.as_object_mut().map(|fields| fields.shift_remove(field));
         });
         assert_eq!(found, expected, "{field}");
     }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixture::*;
+    use serde_json::json;
 
     #[test]
     fn the_layer_in_front() {
@@ -376,131 +199,10 @@ mod tests {
     }
 
     #[test]
-    fn the_lite_lane() {
-        const L: &str = "400 X-OpenAI-Internal-Codex-Responses-Lite";
-        without(lite(), "nothing", "accepted");
-        let parallel = format!("{L} requires `parallel_tool_calls` to be false.");
-        without(lite(), "parallel_tool_calls", &parallel);
-        with(lite(), "parallel_tool_calls", json!(true), &parallel);
-        let context = format!("{L} requires `reasoning.context` to be `all_turns`.");
-        without(lite(), "reasoning", &context);
-        with(lite(), "reasoning", json!({ "context": "auto" }), &context);
-        with(
-            lite(),
-            "tools",
-            json!([]),
-            &format!("{L} requires `tools` to be sent in `additional_tools`."),
-        );
-        with(
-            lite(),
-            "instructions",
-            json!(""),
-            &format!("{L} requires `instructions` to be sent in `input`."),
-        );
-        with(
-            lite(),
-            "input",
-            json!([]),
-            &format!("{L} requires `input[0]` to be `additional_tools`."),
-        );
-        let hosted = format!(
-            "{L} only supports function tools, custom tools, and client-executed tool search."
-        );
-        let tools = |tool: Value| json!([{ "type": "additional_tools", "role": "developer", "tools": [tool] }]);
-        with(lite(), "input", tools(json!({ "type": "web_search" })), &hosted);
-        let nested = json!({ "type": "namespace", "name": "functions", "tools": [{ "type": "web_search" }] });
-        with(lite(), "input", tools(nested), &hosted);
-        let search = json!({ "type": "tool_search", "execution": "client" });
-        with(lite(), "input", tools(search), "accepted");
-    }
-
-    #[test]
-    fn the_marker() {
-        assert_eq!(
-            complaint(lite(), Some("false"), |_| {}),
-            "400 Invalid value for X-OpenAI-Internal-Codex-Responses-Lite: 'false'."
-        );
-        assert_eq!(complaint(lite(), None, |_| {}), "400 Invalid value: 'additional_tools'.");
-        // Known to be tolerated in full.
-        with(full(), "reasoning", json!({ "context": "all_turns" }), "accepted");
-        let metadata =
-            json!({ "ws_request_header_x_openai_internal_codex_responses_lite": "true" });
-        with(
-            full(),
-            "client_metadata",
-            metadata,
-            "400 X-OpenAI-Internal-Codex-Responses-Lite must be sent as a header over HTTP.",
-        );
-    }
-
-    #[test]
-    fn images_have_no_detail_in_lite() {
-        let image = json!({ "type": "input_image", "image_url": "data:,", "detail": "high" });
-        let items = |head: Value| json!([head, { "role": "user", "content": [image] }]);
-        with(
-            lite(),
-            "input",
-            items(lite()["input"][0].clone()),
-            "400 Unknown parameter: 'input[1].detail'.",
-        );
-        with(full(), "input", items(json!({ "role": "user", "content": "x" })), "accepted");
-    }
-
-    #[test]
     fn a_forced_choice_needs_tools() {
         let complaint = "400 tool_choice is only allowed when tools are specified";
         with(full(), "tool_choice", json!({ "type": "function", "name": "a" }), complaint);
         with(full(), "tool_choice", json!("required"), complaint);
         with(full(), "tool_choice", json!("auto"), "accepted");
-    }
-
-    fn call(id: &str) -> Value {
-        json!({ "type": "function_call", "call_id": id, "name": "a", "arguments": "{}" })
-    }
-
-    fn output(id: &str) -> Value {
-        json!({ "type": "function_call_output", "call_id": id, "output": "" })
-    }
-
-    fn history(items: &[Value], expected: &str) {
-        with(full(), "input", json!(items), expected);
-    }
-
-    #[test]
-    fn calls_have_outputs_and_outputs_have_calls() {
-        history(&[call("a"), call("b"), output("b"), output("a")], "accepted");
-        history(&[call("call_x")], "400 No tool output found for function call call_x.");
-        history(
-            &[output("call_x")],
-            "400 No tool call found for function call output with call_id call_x.",
-        );
-        history(
-            &[output("call_x"), call("call_x")],
-            "400 No tool call found for function call output with call_id call_x.",
-        );
-        history(&[call("a"), output("a"), call("a"), output("a")], "400 Duplicate call_id a");
-        history(&[call("a"), output("a"), output("a")], "400 Duplicate call_id a");
-        let custom =
-            json!({ "type": "custom_tool_call", "call_id": "c", "name": "p", "input": "" });
-        history(&[custom], "400 No tool output found for custom tool call c.");
-    }
-
-    #[test]
-    fn ids_have_a_shape() {
-        let long = "c".repeat(65);
-        history(
-            &[call("a"), call(&long), output("a"), output(&long)],
-            "400 Invalid 'input[1].call_id': string too long. Expected a string with maximum length 64.",
-        );
-        history(&[call("")], "400 Missing required parameter: 'input[0].call_id'.");
-        let message = |id: &str| json!({ "role": "user", "id": id, "content": "x" });
-        history(
-            &[message("item_1")],
-            "400 Invalid 'input[0].id': 'item_1'. Expected an ID that begins with 'msg'.",
-        );
-        history(&[message("msg_1")], "accepted");
-        let other = |id: &str| json!({ "type": "something", "id": id });
-        history(&[other("x1")], "400 Invalid 'input[0].id': 'x1'. Expected an ID with a prefix.");
-        history(&[other("zz_1")], "accepted");
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Refusal {
     pub(super) body: Value,
     pub(super) headers: Vec<(String, String)>,
     /// The broken rule, when the sender is to blame.
-    pub(super) violation: Option<String>,
+    pub(super) violation: Option<Box<str>>,
 }
 
 impl Refusal {
@@ -38,7 +38,7 @@ impl Refusal {
     }
 
     fn blame(mut self, violation: String) -> Self {
-        self.violation = Some(violation);
+        self.violation = Some(violation.into());
         self
     }
 
@@ -59,8 +59,8 @@ impl Refusal {
     pub(super) fn wrong_account(found: Option<&str>) -> Self {
         let mut refusal = Self::token_invalidated();
         refusal.violation = Some(match found {
-            Some(_) => "chatgpt-account-id is not the token's account".to_owned(),
-            None => "chatgpt-account-id is missing".to_owned(),
+            Some(_) => "chatgpt-account-id is not the token's account".into(),
+            None => "chatgpt-account-id is missing".into(),
         });
         refusal
     }

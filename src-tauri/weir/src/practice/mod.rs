@@ -1,8 +1,8 @@
 //! The practice upstream: a loopback server that behaves like the Codex backend, as strict and as awkward.
 //!
 //! It stands in for the backend on a first run (`weir serve --practice`), in tests (port 0) and in measurements. A turn
-//! goes through [`server`]: who asks ([`accounts`]), is it well formed ([`check`]), what does the script say
-//! ([`script`], else [`rules`]), which events is that ([`stream`]), and how are they delivered ([`play`]). What
+//! goes through [`server`] and [`turn`]: who asks ([`accounts`]), is it well formed ([`check`]), what does the script
+//! say ([`script`], else [`rules`]), which events is that ([`stream`]), and how are they delivered ([`play`]). What
 //! arrived and how it ended is kept in [`record`].
 //!
 //! It says that it is practice wherever a user can see it, and no model answers here.
@@ -52,15 +52,17 @@
 //! reply = { text = "alpha", hold_until_in_flight = 3 }
 //! ```
 //!
-//! Everything that a `when` or a reply may say is listed at [`script::When`] and [`script::Reply`].
+//! Everything that a `when` or a reply may say is listed at [`script::When`] and [`reply::Reply`].
 
 mod accounts;
 mod cache;
 mod catalog;
 mod check;
 mod errors;
+mod http;
 mod play;
 mod record;
+pub mod reply;
 mod request;
 mod rules;
 pub mod script;
@@ -68,6 +70,7 @@ mod server;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod turn;
 
 use std::path::PathBuf;
 

@@ -18,7 +18,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::record::Entry;
-use super::script::{Point, Reply};
+use super::reply::{Point, Reply};
 use super::stream::{Piece, encode};
 
 /// Named gates that a test opens.

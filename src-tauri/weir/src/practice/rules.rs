@@ -8,8 +8,8 @@
 
 use serde_json::{Value, json};
 
+use super::reply::{Call, Reply};
 use super::request::{Ask, Offered};
-use super::script::{Call, Reply};
 
 /// One output item of a response.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +70,7 @@ pub(super) fn items(reply: &Reply, ask: Ask<'_>) -> Vec<Item> {
     } else if !reply.calls.is_empty() {
         items.push(Item::Text { text: summary(&outputs), phase: "final_answer" });
     }
-    items.extend(reply.items.iter().map(|item| Item::Raw(super::script::json(item))));
+    items.extend(reply.items.iter().map(|item| Item::Raw(super::reply::json(item))));
     items
 }
 

@@ -9,9 +9,9 @@
 use serde_json::{Value, json};
 
 use super::accounts::{Account, hex};
+use super::reply::{Call, Point};
 use super::request::Ask;
 use super::rules::Item;
-use super::script::{Call, Point};
 
 /// One step of a delivery.
 #[derive(Clone, Debug, PartialEq)]
