@@ -1,1 +1,5 @@
-fn main() {}
+//! The headless program and command line of Weir.
+
+fn main() -> std::process::ExitCode {
+    weir::cli::run()
+}

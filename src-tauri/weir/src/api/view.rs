@@ -1,0 +1,122 @@
+//! What the window and the command line show, as plain rows.
+//!
+//! **Invariant**: a number that is not known is absent.
+
+use serde::Serialize;
+use weir_core::dialect::mode::{Dialect, ServingMode};
+
+use super::Api;
+use crate::accounts::pool::AccountView;
+use crate::accounts::quota::Window;
+use crate::turn::clock::{now_ms, now_s};
+use crate::turn::decide;
+
+#[derive(Clone, Debug, Serialize)]
+pub struct Status {
+    pub version: &'static str,
+    pub base_url: String,
+    /// The backend is the practice upstream.
+    pub practice: bool,
+    pub uptime_s: i64,
+    pub in_flight: u32,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct ModelRow {
+    pub model: String,
+    pub display_name: Option<String>,
+    /// The user's choice.
+    pub mode: ServingMode,
+    /// What the next turn would be sent in.
+    pub dialect: Dialect,
+    pub reason: String,
+    /// What auto would resolve to.
+    pub auto_dialect: Dialect,
+    /// What the catalog says, where it says anything.
+    pub lite_in_catalog: Option<bool>,
+    /// How many accounts offer it.
+    pub accounts: usize,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct AccountRow {
+    pub name: String,
+    pub plan: Option<String>,
+    /// `ready`, `at its limit` or `cannot serve`.
+    pub state: &'static str,
+    /// Why it is not ready, in a sentence.
+    pub reason: Option<String>,
+    pub in_flight: u32,
+    pub windows: Vec<Window>,
+    /// Seconds since a window was last reported.
+    pub reading_age_s: Option<i64>,
+}
+
+pub fn status(api: &Api) -> Status {
+    Status {
+        version: env!("CARGO_PKG_VERSION"),
+        base_url: api.base_url.clone(),
+        practice: api.practice,
+        uptime_s: (now_ms() - api.started_at) / 1000,
+        in_flight: api.turns.pool.views().iter().map(|account| account.in_flight).sum(),
+    }
+}
+
+/// Every model of the catalog, and every model that the user chose a mode for.
+pub fn models(api: &Api) -> Vec<ModelRow> {
+    let mut names: Vec<String> =
+        api.turns.pool.models().into_iter().map(|(model, _)| model.slug).collect();
+    for chosen in api.turns.modes.all().into_keys() {
+        if !names.contains(&chosen) {
+            names.push(chosen);
+        }
+    }
+    names.iter().map(|name| model(api, name)).collect()
+}
+
+pub fn model(api: &Api, name: &str) -> ModelRow {
+    let turns = &api.turns;
+    let listed = turns.pool.models().into_iter().find(|(entry, _)| entry.slug == name);
+    let decision = decide::decide(turns, name);
+    ModelRow {
+        model: name.to_owned(),
+        display_name: listed
+            .as_ref()
+            .and_then(|(entry, _)| entry.display_name())
+            .map(str::to_owned),
+        mode: decision.mode,
+        dialect: decision.dialect,
+        reason: decision.reason,
+        auto_dialect: decide::resolution(turns, name, ServingMode::Auto).dialect,
+        lite_in_catalog: listed.as_ref().and_then(|(entry, _)| entry.lite_flag()?.as_bool()),
+        accounts: listed.map_or(0, |(_, accounts)| accounts),
+    }
+}
+
+pub fn accounts(api: &Api) -> Vec<AccountRow> {
+    api.turns.pool.views().into_iter().map(|account| row(account, now_s())).collect()
+}
+
+fn row(account: AccountView, now: i64) -> AccountRow {
+    let used_up = account
+        .windows
+        .iter()
+        .any(|window| window.used_percent >= 100.0 && window.resets_at.is_none_or(|at| at > now));
+    let blocked = account.blocked_until.is_some_and(|until| until > now);
+    let (state, reason) = match &account.trouble {
+        Some(trouble) => ("cannot serve", Some(trouble.clone())),
+        None if blocked || used_up => {
+            ("at its limit", Some("The backend says that its usage limit is reached.".to_owned()))
+        }
+        None => ("ready", None),
+    };
+    AccountRow {
+        name: account.name,
+        plan: account.plan,
+        state,
+        reason,
+        in_flight: account.in_flight,
+        windows: account.windows,
+        reading_age_s: account.read_at.map(|at| now - at),
+    }
+}

@@ -1,0 +1,209 @@
+//! The data folder: keys, and the note of a running program.
+//!
+//! The data key is for clients, the control key for `weir` and the window. Both are made at the first start and kept in files that
+//! only their owner can read.
+//!
+//! **Invariant**: a key once made is never replaced because a read failed.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::secret::Secret;
+
+const DATA_KEY: &str = "data.key";
+const CONTROL_KEY: &str = "control.key";
+const RUNNING: &str = "running.json";
+
+#[derive(Debug)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+#[derive(Debug)]
+pub struct Keys {
+    pub data: Secret,
+    pub control: Secret,
+}
+
+/// Where a running program can be asked.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Running {
+    pub pid: u32,
+    /// Scheme, host and port.
+    pub origin: String,
+    pub version: String,
+}
+
+#[derive(Debug)]
+pub enum FolderError {
+    /// This platform does not say where programs keep their data.
+    Nowhere,
+    File {
+        path: PathBuf,
+        error: io::Error,
+    },
+    BadKey(PathBuf),
+}
+
+impl std::fmt::Display for FolderError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Nowhere => f.write_str(
+                "This system names no folder for a program's data. Choose one with `--data`.",
+            ),
+            Self::File { path, error } => write!(
+                f,
+                "{} cannot be used ({error}). Check its permissions, or choose another folder with `--data`.",
+                path.display()
+            ),
+            Self::BadKey(path) => write!(
+                f,
+                "{} does not hold a key. Restore it, or delete it so that Weir makes a new one.",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// The folder that is used where none is given: `WEIR_DATA`, else the platform's own.
+pub fn default_path() -> Result<PathBuf, FolderError> {
+    if let Some(path) = std::env::var_os("WEIR_DATA").filter(|path| !path.is_empty()) {
+        return Ok(path.into());
+    }
+    let dirs = directories::ProjectDirs::from("", "", "weir").ok_or(FolderError::Nowhere)?;
+    Ok(dirs.data_local_dir().to_owned())
+}
+
+impl Folder {
+    pub fn open(path: Option<PathBuf>) -> Result<Self, FolderError> {
+        let path = path.map_or_else(default_path, Ok)?;
+        let file_error = |error| FolderError::File { path: path.clone(), error };
+        fs::create_dir_all(&path).map_err(file_error)?;
+        private_dir(&path).map_err(file_error)?;
+        Ok(Self { path })
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The keys, made at the first start.
+    pub fn keys(&self) -> Result<Keys, FolderError> {
+        Ok(Keys { data: self.key(DATA_KEY, "weir_")?, control: self.key(CONTROL_KEY, "weirctl_")? })
+    }
+
+    fn key(&self, name: &str, prefix: &str) -> Result<Secret, FolderError> {
+        let path = self.path.join(name);
+        let key = match fs::read_to_string(&path) {
+            Ok(key) => key.trim().to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let key = new_key(prefix);
+                let made = private(OpenOptions::new().create_new(true).write(true)).open(&path);
+                made.and_then(|mut file| {
+                    writeln!(file, "{key}")?;
+                    file.sync_all()
+                })
+                .map_err(|error| FolderError::File { path: path.clone(), error })?;
+                key
+            }
+            Err(error) => return Err(FolderError::File { path, error }),
+        };
+        if key.len() < 16 || !key.starts_with(prefix) {
+            return Err(FolderError::BadKey(path));
+        }
+        Ok(Secret::new(key))
+    }
+
+    /// Notes where this program can be asked.
+    pub fn announce(&self, running: &Running) -> Result<(), FolderError> {
+        let path = self.path.join(RUNNING);
+        let text = serde_json::to_vec(running).expect("plain fields");
+        fs::write(&path, text).map_err(|error| FolderError::File { path, error })
+    }
+
+    pub fn withdraw(&self) {
+        if let Err(error) = fs::remove_file(self.path.join(RUNNING)) {
+            tracing::debug!(%error, "the note of the running program was gone already");
+        }
+    }
+}
+
+/// The note that a running program left in a folder; it may be stale.
+pub fn running(path: &Path) -> Option<Running> {
+    serde_json::from_slice(&fs::read(path.join(RUNNING)).ok()?).ok()
+}
+
+/// A key of a folder as another program reads it.
+pub fn read_key(path: &Path, control: bool) -> io::Result<Secret> {
+    let name = if control { CONTROL_KEY } else { DATA_KEY };
+    fs::read_to_string(path.join(name)).map(|key| Secret::new(key.trim()))
+}
+
+fn new_key(prefix: &str) -> String {
+    let mut bytes = [0; 24];
+    getrandom::fill(&mut bytes).expect("the system has randomness");
+    bytes.iter().fold(prefix.to_owned(), |key, byte| format!("{key}{byte:02x}"))
+}
+
+#[cfg(unix)]
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
+}
+
+#[cfg(not(unix))]
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    options
+}
+
+#[cfg(unix)]
+fn private_dir(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
+}
+
+#[cfg(not(unix))]
+fn private_dir(_path: &Path) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_keeps_its_keys_and_they_differ() {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = home.path().join("äöü and spaces");
+        let keys = Folder::open(Some(path.clone())).expect("made").keys().expect("made");
+        let again = Folder::open(Some(path)).expect("there").keys().expect("kept");
+        assert!(
+            again.data.matches(keys.data.expose()) && again.control.matches(keys.control.expose())
+        );
+        assert!(!keys.control.matches(keys.data.expose()));
+    }
+
+    #[test]
+    fn a_damaged_key_is_named_and_left_alone() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = Folder::open(Some(home.path().to_owned())).expect("made");
+        let path = home.path().join(DATA_KEY);
+        fs::write(&path, "weir_").expect("written");
+        assert!(matches!(folder.keys(), Err(FolderError::BadKey(named)) if named == path));
+        assert_eq!(fs::read_to_string(&path).expect("there"), "weir_");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_the_owner_can_read_the_keys() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let home = tempfile::tempdir().expect("a folder");
+        Folder::open(Some(home.path().to_owned())).expect("made").keys().expect("made");
+        for name in [DATA_KEY, CONTROL_KEY] {
+            let mode = fs::metadata(home.path().join(name)).expect("there").permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "{name}");
+        }
+    }
+}

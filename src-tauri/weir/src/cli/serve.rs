@@ -1,0 +1,118 @@
+//! `weir serve`: the endpoint in the foreground.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use serde_json::json;
+
+use super::{Failed, Place};
+use crate::app::{App, Config};
+use crate::practice;
+use crate::turn::Timers;
+
+/// Where clients expect Weir.
+const PORT: u16 = 8788;
+
+#[derive(Debug, Args)]
+pub(super) struct Serve {
+    /// Serve practice accounts by an embedded backend whose answers are scripted.
+    #[arg(long)]
+    practice: bool,
+    /// The port on the loopback interface; 0 takes any free one.
+    #[arg(long, default_value_t = PORT)]
+    port: u16,
+    /// Print one line of JSON when ready: {"ready":true,"base_url":…,"key":…}.
+    #[arg(long)]
+    json: bool,
+    /// A scenario file that scripts the practice backend.
+    #[arg(long, value_name = "FILE", requires = "practice")]
+    scenario: Option<PathBuf>,
+    /// Write every request that the practice backend receives to this file, one JSON line each. It holds prompts.
+    #[arg(long, value_name = "FILE", requires = "practice")]
+    record: Option<PathBuf>,
+}
+
+pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
+    log_to_stderr();
+    let practice = practice(&serve)?;
+    let config = Config { data: place.data, port: serve.port, practice, timers: Timers::default() };
+    let app = App::start(config).await.map_err(|error| Failed::Start(error.to_string()))?;
+    if serve.json {
+        println!(
+            "{}",
+            json!({"ready": true, "base_url": app.base_url, "key": app.data_key.expose()})
+        );
+    } else {
+        greet(&app, serve.practice);
+    }
+    asked_to_end().await;
+    if !serve.json {
+        println!("Letting running turns end …");
+    }
+    app.drain().await;
+    Ok(())
+}
+
+fn practice(serve: &Serve) -> Result<Option<practice::Options>, Failed> {
+    if !serve.practice {
+        return Ok(None);
+    }
+    let mut options =
+        practice::Options { record: serve.record.clone(), ..practice::Options::default() };
+    if let Some(path) = &serve.scenario {
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            Failed::Start(format!("The scenario {} cannot be read ({error}).", path.display()))
+        })?;
+        options.scenario = practice::Scenario::from_toml(&text).map_err(|error| {
+            Failed::Start(format!("The scenario {} is not one: {error}", path.display()))
+        })?;
+    }
+    Ok(Some(options))
+}
+
+fn greet(app: &App, practice: bool) {
+    let (base_url, key) = (&app.base_url, app.data_key.expose());
+    println!("Weir serves {base_url}");
+    if practice {
+        println!("Practice: the answers are scripted, no account is used and no model answers.");
+    } else if app.api.turns.pool.accounts().is_empty() {
+        println!(
+            "There is no account yet, so no turn can be served. `weir serve --practice` serves practice accounts."
+        );
+    }
+    println!("Key for clients: {key}");
+    println!();
+    println!("OpenCode: put this into ~/.config/opencode/opencode.json");
+    println!();
+    println!("{}", super::snippet::opencode(base_url, key));
+    println!();
+    println!("Then: opencode run \"Launch 3 subagents\"");
+    println!("Ctrl-C ends Weir.");
+}
+
+fn log_to_stderr() {
+    let filter =
+        tracing_subscriber::EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| "warn".into());
+    drop(
+        tracing_subscriber::fmt()
+            .with_env_filter(filter)
+            .with_writer(std::io::stderr)
+            .with_ansi(false)
+            .try_init(),
+    );
+}
+
+#[cfg(unix)]
+async fn asked_to_end() {
+    use tokio::signal::unix::{SignalKind, signal};
+    let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be listened for");
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminate.recv() => {}
+    }
+}
+
+#[cfg(not(unix))]
+async fn asked_to_end() {
+    drop(tokio::signal::ctrl_c().await);
+}

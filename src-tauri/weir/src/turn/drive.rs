@@ -1,0 +1,196 @@
+//! The task that owns a turn.
+//!
+//! **Invariant**: every way out of [`drive`] closes the journal with the outcome that the client was told.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use weir_core::dialect::mode::Decision;
+use weir_core::dialect::prepare::{Prepared, prepare};
+
+use super::clock::now_s;
+use super::courtesy::{Courtesy, Waited};
+use super::decide::{carried, decide, of_trial};
+use super::ending::Bad;
+use super::journal::{End, Journal};
+use super::relay::{Relay, Relayed, cancelled};
+use super::sink::Sink;
+use super::{Order, Shared, catalogs};
+use crate::accounts::account::AccountId;
+use crate::accounts::pool::{Ask, Lease};
+use crate::upstream::failure::{Failure, Source};
+use crate::upstream::open::{Opened, Outgoing};
+
+/// How often a turn may move to another account before the commit point.
+const MOVES: usize = 2;
+
+/// How long an account rests whose login was refused or whose limit did not say when it ends, in seconds.
+const REST_S: i64 = 60;
+
+pub async fn drive(shared: Arc<Shared>, order: Order, mut sink: Sink) {
+    let mut courtesy = Courtesy::new(shared.timers, shared.stop.clone());
+    let ready = courtesy.attend(&mut sink, shared.timers.silence, catalogs::ensure(&shared)).await;
+    let decision = match &order.trial {
+        Some(trial) => of_trial(trial),
+        None => decide(&shared, order.body.model()),
+    };
+    let mut journal =
+        Journal::open(&shared.store, &order.caller, &order.body, order.request_bytes, &decision);
+    let end = match ready {
+        Waited::Gone => cancelled(),
+        _ => run(&shared, order, &decision, &mut journal, &mut sink, &mut courtesy).await,
+    };
+    journal.close(&end);
+}
+
+async fn run(
+    shared: &Arc<Shared>,
+    order: Order,
+    decision: &Decision,
+    journal: &mut Journal,
+    sink: &mut Sink,
+    courtesy: &mut Courtesy,
+) -> End {
+    let model = order.body.model().to_owned();
+    let stripped = |call_id: &str| shared.namespaces.stripped(call_id);
+    let prepared = match prepare(order.body, decision, &stripped) {
+        Ok(prepared) => prepared,
+        Err(refusal) => return Bad::request(&refusal).tell(sink).await,
+    };
+    let body = Bytes::from(prepared.body.to_bytes());
+    let mut tried: Vec<AccountId> = Vec::new();
+    let mut last: Option<Failure> = None;
+    loop {
+        let ask = Ask {
+            model: &model,
+            carried: carried(decision),
+            conversation: &order.caller.conversation,
+            tried: &tried,
+            pin: order.trial.as_ref().and_then(|trial| trial.account.as_deref()),
+        };
+        let lease = match shared.pool.lease(&ask, now_s()) {
+            Ok(lease) => lease,
+            Err(nobody) => {
+                let bad = match &last {
+                    Some(failure) => Bad::failure(failure, &model, decision),
+                    None => Bad::nobody(&nobody, &model, decision, &known(shared)),
+                };
+                return bad.tell(sink).await;
+            }
+        };
+        journal.leased(&lease.account.name, &lease.reason, body.len());
+        let attempt = Attempt {
+            shared,
+            lease: &lease,
+            prepared: &prepared,
+            body: &body,
+            client_headers: &order.caller.headers,
+        };
+        match attempt.send(journal, sink, courtesy).await {
+            Relayed::Ended(end) => return end,
+            Relayed::Failed(failure) => {
+                tell_the_pool(shared, &lease, &failure);
+                tried.push(lease.account.id.clone());
+                if !failure.retryable || tried.len() > MOVES {
+                    return Bad::failure(&failure, &model, decision).tell(sink).await;
+                }
+                journal.attempt_failed(&failure.code);
+                last = Some(failure);
+            }
+        }
+    }
+}
+
+/// The same prepared body with one account.
+struct Attempt<'a> {
+    shared: &'a Arc<Shared>,
+    lease: &'a Lease,
+    prepared: &'a Prepared,
+    body: &'a Bytes,
+    client_headers: &'a http::HeaderMap,
+}
+
+impl Attempt<'_> {
+    async fn send(
+        &self,
+        journal: &mut Journal,
+        sink: &mut Sink,
+        courtesy: &mut Courtesy,
+    ) -> Relayed {
+        let shared = self.shared;
+        let account = &self.lease.account;
+        let outgoing = Outgoing {
+            account,
+            client_headers: self.client_headers,
+            dialect: self.prepared.dialect,
+            body: self.body.clone(),
+        };
+        let opening = shared.upstream.open(outgoing);
+        let opened = match courtesy.attend(sink, shared.timers.silence, opening).await {
+            Waited::Got(Ok(opened)) => opened,
+            Waited::Got(Err(failure)) => return Relayed::Failed(failure),
+            Waited::Gone => return Relayed::Ended(cancelled()),
+            Waited::Silent => {
+                return Relayed::Failed(Failure::new(
+                    Source::Backend,
+                    true,
+                    503,
+                    "backend_silent",
+                    "The backend did not answer. Send the request again.",
+                ));
+            }
+            Waited::Stopping => {
+                return Relayed::Failed(Failure::new(
+                    Source::Machine,
+                    false,
+                    503,
+                    "weir_closing",
+                    "Weir is being closed. Start it and send the request again.",
+                ));
+            }
+        };
+        self.take_note(&opened);
+        let relay = Relay {
+            shared,
+            account: account.id.clone(),
+            journal,
+            sink,
+            courtesy,
+            headers: opened.passed_on.clone(),
+            strip_namespace: self.prepared.strip_namespace,
+            upstream_bytes: self.body.len(),
+        };
+        relay.run(opened).await
+    }
+
+    fn take_note(&self, opened: &Opened) {
+        self.shared.pool.observe(&self.lease.account.id, &opened.windows, now_s());
+        if let Some(etag) = &opened.models_etag {
+            catalogs::refresh_if_changed(self.shared, &self.lease.account, etag);
+        }
+    }
+}
+
+/// What a failure says about the account that met it.
+fn tell_the_pool(shared: &Shared, lease: &Lease, failure: &Failure) {
+    let account = &lease.account;
+    match failure.source {
+        Source::Limit => {
+            let until = failure.resets_at.unwrap_or_else(|| now_s() + REST_S);
+            shared.pool.block(&account.id, until);
+        }
+        Source::Login => {
+            let trouble = format!(
+                "The backend refused the login of account {}: {}",
+                account.name, failure.message
+            );
+            shared.pool.set_trouble(&account.id, trouble);
+            shared.pool.block(&account.id, now_s() + REST_S);
+        }
+        Source::Request | Source::Entitlement | Source::Backend | Source::Machine => {}
+    }
+}
+
+fn known(shared: &Shared) -> Vec<String> {
+    shared.pool.models().into_iter().map(|(model, _)| model.slug).collect()
+}

@@ -1,0 +1,211 @@
+//! What the store is told of a turn: how it ran, what it emitted, what it booked.
+//!
+//! Calls that a client runs are journalled from both ends: emitted when the model's item is complete, booked when the
+//! client's next request brings the output.
+//!
+//! **Invariant**: scheduling facts only; no argument, prompt, answer or token passes through here.
+
+use tokio::time::Instant;
+use weir_core::dialect::body::Body;
+use weir_core::dialect::event::Usage;
+use weir_core::dialect::item::{Item, fresh_outputs};
+use weir_core::dialect::mode::Decision;
+
+use super::caller::Caller;
+use super::clock::now_ms;
+use crate::store::{Fact, Store, TurnRow};
+
+/// How a turn ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Completed,
+    Incomplete,
+    Failed,
+    /// Nothing was sent upstream, or nobody could serve it.
+    Refused,
+    /// The client went away.
+    Cancelled,
+}
+
+impl Outcome {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Completed => "completed",
+            Self::Incomplete => "incomplete",
+            Self::Failed => "failed",
+            Self::Refused => "refused",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// The terminal outcome of a turn, with a code and a sentence where something went wrong.
+#[derive(Clone, Debug)]
+pub struct End {
+    pub outcome: Outcome,
+    pub error: Option<(String, String)>,
+}
+
+impl End {
+    pub fn well(outcome: Outcome) -> Self {
+        Self { outcome, error: None }
+    }
+
+    pub fn with(outcome: Outcome, code: &str, message: &str) -> Self {
+        Self { outcome, error: Some((code.to_owned(), message.to_owned())) }
+    }
+}
+
+/// The one row of a turn while it runs.
+#[derive(Debug)]
+pub struct Journal {
+    store: Store,
+    row: TurnRow,
+    begun: Instant,
+    calls: u32,
+}
+
+impl Journal {
+    /// Opens a turn's row and books the outputs that came with its request, in the order in which they came.
+    pub fn open(
+        store: &Store,
+        caller: &Caller,
+        body: &Body,
+        request_bytes: usize,
+        decision: &Decision,
+    ) -> Self {
+        let started_at = now_ms();
+        let row = TurnRow {
+            id: turn_id(started_at),
+            started_at,
+            conversation: caller.conversation.clone(),
+            parent: caller.parent.clone(),
+            client: caller.client.clone(),
+            model: body.model().to_owned(),
+            mode: decision.mode,
+            dialect: decision.dialect,
+            mode_reason: decision.reason.clone(),
+            account: None,
+            account_reason: None,
+            moves: 0,
+            transport: "sse".into(),
+            accepted_ms: None,
+            first_event_ms: None,
+            committed_ms: None,
+            ended_ms: None,
+            request_bytes: bytes(request_bytes),
+            upstream_bytes: 0,
+            input_tokens: None,
+            cached_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+            outcome: None,
+            error_code: None,
+            error_message: None,
+        };
+        store.record(Fact::Turn(row.clone()));
+        for call_id in fresh_outputs(body.items()) {
+            store.record(Fact::Booked {
+                conversation: row.conversation.clone(),
+                call_id: call_id.to_owned(),
+                at: started_at,
+                by_turn: row.id.clone(),
+            });
+        }
+        Self { store: store.clone(), row, begun: Instant::now(), calls: 0 }
+    }
+
+    fn elapsed_ms(&self) -> Option<i64> {
+        i64::try_from(self.begun.elapsed().as_millis()).ok()
+    }
+
+    /// The turn goes out with an account; a second time is a move.
+    pub fn leased(&mut self, account: &str, reason: &str, upstream_bytes: usize) {
+        if self.row.account.is_some() {
+            self.row.moves += 1;
+        }
+        self.row.account = Some(account.to_owned());
+        self.row.account_reason = Some(match self.row.error_code.take() {
+            Some(code) => format!("{reason}; moved after {code}"),
+            None => reason.to_owned(),
+        });
+        self.row.upstream_bytes += bytes(upstream_bytes);
+    }
+
+    /// An attempt failed before the commit point.
+    pub fn attempt_failed(&mut self, code: &str) {
+        self.row.error_code = Some(code.to_owned());
+    }
+
+    pub fn accepted(&mut self) {
+        self.row.accepted_ms = self.row.accepted_ms.or(self.elapsed_ms());
+    }
+
+    pub fn first_event(&mut self) {
+        self.row.first_event_ms = self.row.first_event_ms.or(self.elapsed_ms());
+    }
+
+    pub fn committed(&mut self) {
+        self.row.committed_ms = self.row.committed_ms.or(self.elapsed_ms());
+    }
+
+    /// A call of this turn is complete; its place in emitted order is the order of these calls.
+    pub fn emitted(&mut self, item: &Item) {
+        let Some(call_id) = item.call_id() else { return };
+        self.store.record(Fact::Emitted {
+            turn: self.row.id.clone(),
+            index: self.calls,
+            call_id: call_id.to_owned(),
+            tool: item.name().unwrap_or(item.kind()).to_owned(),
+            kind: item.kind().to_owned(),
+            at: now_ms(),
+        });
+        self.calls += 1;
+    }
+
+    pub fn used(&mut self, usage: Option<Usage>) {
+        let Some(usage) = usage else { return };
+        let count = |tokens: u64| i64::try_from(tokens).ok();
+        self.row.input_tokens = count(usage.input);
+        self.row.cached_tokens = usage.cached.and_then(count);
+        self.row.output_tokens = count(usage.output);
+        self.row.reasoning_tokens = usage.reasoning.and_then(count);
+    }
+
+    /// Closes the turn, once.
+    pub fn close(mut self, end: &End) {
+        self.row.ended_ms = self.elapsed_ms();
+        self.row.outcome = Some(end.outcome.name().into());
+        self.row.error_code = end.error.as_ref().map(|(code, _)| code.clone());
+        self.row.error_message = end.error.as_ref().map(|(_, message)| message.clone());
+        tracing::info!(
+            turn = self.row.id,
+            model = self.row.model,
+            dialect = ?self.row.dialect,
+            account = self.row.account,
+            outcome = end.outcome.name(),
+            code = self.row.error_code,
+            ms = self.row.ended_ms,
+            "turn ended"
+        );
+    }
+}
+
+impl Drop for Journal {
+    /// Writes the closing row. A turn whose task ended without closing it was lost, and says so.
+    fn drop(&mut self) {
+        self.row.outcome.get_or_insert_with(|| "lost".into());
+        self.store.record(Fact::Turn(self.row.clone()));
+    }
+}
+
+/// Ids sort by time; the random end keeps turns of one millisecond apart.
+fn turn_id(at_ms: i64) -> String {
+    let mut chance = [0; 4];
+    getrandom::fill(&mut chance).expect("the system has randomness");
+    format!("{at_ms:011x}{:08x}", u32::from_be_bytes(chance))
+}
+
+fn bytes(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,106 @@
+//! One turn, from decision to last byte.
+//!
+//! [`start`] takes a well-formed request with its [`caller`] and returns the two ends that a client sees: a head and a body.
+//! One task owns the rest ([`drive`]): it decides the dialect ([`decide`]), leases an account, opens the upstream stream,
+//! relays it ([`relay`]) into the client's [`sink`] and tells the store what was emitted and booked ([`journal`]).
+//!
+//! **Invariant**: a turn has exactly one terminal outcome, the same for the client and for the journal. Before the commit
+//! point it may move to another account, after it never.
+
+pub mod caller;
+pub mod catalogs;
+pub mod clock;
+pub mod courtesy;
+pub mod decide;
+pub mod drive;
+pub mod ending;
+pub mod journal;
+pub mod modes;
+pub mod namespaces;
+pub mod progress;
+pub mod relay;
+pub mod sink;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use weir_core::dialect::body::Body;
+use weir_core::dialect::mode::Dialect;
+
+use crate::accounts::account::AccountId;
+use crate::accounts::pool::Pool;
+use crate::store::Store;
+use crate::upstream::open::Upstream;
+use caller::Caller;
+use sink::Answer;
+
+/// What every turn uses.
+#[derive(Debug)]
+pub struct Shared {
+    pub pool: Arc<Pool>,
+    pub upstream: Upstream,
+    pub store: Store,
+    pub modes: modes::Modes,
+    pub namespaces: namespaces::Namespaces,
+    pub catalogs: catalogs::Catalogs,
+    pub timers: Timers,
+    /// Every task that must have ended before the program may.
+    pub tasks: TaskTracker,
+    /// Asks the turns to end when the program drains longer than it may.
+    pub stop: CancellationToken,
+}
+
+/// How long a client and a backend are waited for.
+#[derive(Clone, Copy, Debug)]
+pub struct Timers {
+    /// The status is held this long for the backend's first event.
+    pub status: Duration,
+    /// A client hears something at least this often once the status is out.
+    pub comment: Duration,
+    /// A backend that says nothing for this long before the commit point is left.
+    pub silence: Duration,
+    /// A backend that says nothing for this long after the commit point is taken for dead.
+    pub idle: Duration,
+}
+
+impl Default for Timers {
+    fn default() -> Self {
+        Self {
+            status: Duration::from_secs(15),
+            comment: Duration::from_secs(10),
+            silence: Duration::from_secs(90),
+            idle: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A request that is to become a turn.
+#[derive(Debug)]
+pub struct Order {
+    pub caller: Caller,
+    pub body: Body,
+    /// Size of the client's request after decoding, in bytes.
+    pub request_bytes: usize,
+    /// The client wants one JSON document instead of a stream.
+    pub whole: bool,
+    /// Set by a probe only, never from a request.
+    pub trial: Option<Trial>,
+}
+
+/// A probe's turn: a dialect and an account that are given instead of resolved.
+#[derive(Clone, Debug)]
+pub struct Trial {
+    pub dialect: Dialect,
+    pub account: Option<AccountId>,
+}
+
+/// Starts a turn. Dropping the answer cancels it, upstream included.
+pub fn start(shared: &Arc<Shared>, order: Order) -> Answer {
+    let (sink, answer) = sink::channel(order.whole);
+    let shared = Arc::clone(shared);
+    let tasks = shared.tasks.clone();
+    tasks.spawn(drive::drive(shared, order, sink));
+    answer
+}

@@ -1,0 +1,342 @@
+//! Passes one attempt's events to the client.
+//!
+//! The backend's opening words are held until there is something a client can see: the commit point. Before it a
+//! failure is returned so that the turn may move; after it whatever happens is told to the client in the stream.
+//!
+//! **Invariant**: an event reaches the client byte for byte, unless a namespace comes off or a terminal event lacks what
+//! clients cannot do without.
+
+use http::HeaderMap;
+use tokio::time::Instant;
+use weir_core::dialect::event::{Event, Role};
+use weir_core::dialect::refusal;
+
+use super::Shared;
+use super::clock::now_s;
+use super::courtesy::{Courtesy, Waited};
+use super::ending;
+use super::journal::{End, Journal, Outcome};
+use super::progress::Progress;
+use super::sink::{Gone, Sink};
+use crate::accounts::account::AccountId;
+use crate::accounts::quota;
+use crate::upstream::failure::{Failure, Source};
+use crate::upstream::open::Opened;
+use crate::upstream::stream::Broken;
+
+/// What became of one attempt.
+#[derive(Debug)]
+pub enum Relayed {
+    /// The turn is over and the client has been told.
+    Ended(End),
+    /// Nothing reached the client yet.
+    Failed(Failure),
+}
+
+/// One attempt's way to the client.
+pub struct Relay<'a> {
+    pub shared: &'a Shared,
+    pub account: AccountId,
+    pub journal: &'a mut Journal,
+    pub sink: &'a mut Sink,
+    pub courtesy: &'a mut Courtesy,
+    /// Headers of the backend's answer that go with the client's.
+    pub headers: HeaderMap,
+    pub strip_namespace: bool,
+    pub upstream_bytes: usize,
+}
+
+impl Relay<'_> {
+    pub async fn run(mut self, mut opened: Opened) -> Relayed {
+        let mut progress = Progress::new(self.sink.whole());
+        let begun = Instant::now();
+        loop {
+            let timers = self.shared.timers;
+            let limit = if progress.committed() {
+                timers.idle
+            } else {
+                // Control events and comments do not prove that the backend works on the turn.
+                (begun + timers.silence).saturating_duration_since(Instant::now())
+            };
+            let next = self.courtesy.attend(self.sink, limit, opened.events.next()).await;
+            let done = match next {
+                Waited::Got(Some(Ok(data))) => self.event(&data, &mut progress).await,
+                Waited::Got(Some(Err(Broken::TooLong))) => {
+                    self.broken(&progress, "event_too_long", "The backend sent one event of more than 32 MiB, which Weir does not pass on.").await
+                }
+                Waited::Got(Some(Err(Broken::Lost(cause)))) => {
+                    tracing::warn!(cause, "the upstream stream broke");
+                    self.lost(&progress).await
+                }
+                Waited::Got(None) => self.lost(&progress).await,
+                Waited::Silent if progress.committed() => {
+                    self.broken(&progress, "backend_silent", "The backend stopped sending in the middle of the answer. Send the request again.").await
+                }
+                Waited::Silent => Ok(Some(Relayed::Failed(silent()))),
+                Waited::Stopping => Ok(Some(self.stopping(&progress).await)),
+                Waited::Gone => Err(Gone),
+            };
+            match done {
+                Ok(None) => {}
+                Ok(Some(relayed)) => return relayed,
+                Err(Gone) => return Relayed::Ended(cancelled()),
+            }
+        }
+    }
+
+    async fn event(
+        &mut self,
+        data: &str,
+        progress: &mut Progress,
+    ) -> Result<Option<Relayed>, Gone> {
+        let Some(event) = Event::read(data) else {
+            self.pass(progress, None, data).await?;
+            return Ok(None);
+        };
+        self.journal.first_event();
+        let role = event.role();
+        match role {
+            Role::Control => self.control(&event),
+            Role::Error | Role::Failed | Role::Incomplete if !progress.committed() => {
+                if let Some(failure) = failure_of(&event, role) {
+                    return Ok(Some(Relayed::Failed(failure)));
+                }
+            }
+            _ => {}
+        }
+        progress.saw(&event);
+        match role {
+            Role::Control => self.pass(progress, Some(&event.kind), data).await?,
+            Role::Preamble => {
+                self.accept();
+                self.pass(progress, Some(&event.kind), data).await?;
+            }
+            Role::Content => {
+                self.commit(progress).await?;
+                if let Some(item) = event.completed_item().filter(|item| item.is_call()) {
+                    self.journal.emitted(&item);
+                }
+                match self.without_namespace(&event) {
+                    Some(changed) => self.pass(progress, Some(&event.kind), &changed).await?,
+                    None => self.pass(progress, Some(&event.kind), data).await?,
+                }
+            }
+            Role::Completed | Role::Incomplete | Role::Failed | Role::Error => {
+                self.commit(progress).await?;
+                return self
+                    .terminal(&event, role, progress)
+                    .await
+                    .map(|end| Some(Relayed::Ended(end)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the backend says beside the answer.
+    fn control(&self, event: &Event<'_>) {
+        if event.kind == "codex.rate_limits"
+            && let Ok(said) = serde_json::from_str(event.raw)
+        {
+            let now = now_s();
+            self.shared.pool.observe(&self.account, &quota::from_event(&said, now), now);
+        }
+    }
+
+    fn accept(&mut self) {
+        if !self.sink.begun() {
+            self.sink.accept(std::mem::take(&mut self.headers));
+            self.courtesy.wrote();
+        }
+        self.journal.accepted();
+    }
+
+    /// The commit point: what was held goes out, and the turn can move no more.
+    async fn commit(&mut self, progress: &mut Progress) -> Result<(), Gone> {
+        if let Some(held) = progress.commit() {
+            self.accept();
+            self.journal.committed();
+            self.shared.pool.served(&self.account);
+            for frame in held {
+                self.sink.write(frame).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn pass(
+        &mut self,
+        progress: &mut Progress,
+        kind: Option<&str>,
+        data: &str,
+    ) -> Result<(), Gone> {
+        if self.sink.whole() {
+            return Ok(());
+        }
+        if let Some(frame) = progress.hold_or_give(super::progress::frame(kind, data)) {
+            self.sink.write(frame).await?;
+            self.courtesy.wrote();
+        }
+        Ok(())
+    }
+
+    fn without_namespace(&self, event: &Event<'_>) -> Option<String> {
+        if !self.strip_namespace {
+            return None;
+        }
+        let (changed, calls) = event.without_namespace()?;
+        calls.into_iter().for_each(|call_id| self.shared.namespaces.remember(call_id));
+        Some(changed)
+    }
+
+    async fn terminal(
+        &mut self,
+        event: &Event<'_>,
+        role: Role,
+        progress: &mut Progress,
+    ) -> Result<End, Gone> {
+        let usage = event.usage();
+        self.journal.used(usage);
+        let end = match role {
+            Role::Completed => End::well(Outcome::Completed),
+            Role::Incomplete => End::well(Outcome::Incomplete),
+            _ => {
+                let failure = event.failure().map(|said| Failure::from_event(&said));
+                let (code, message) =
+                    failure.map_or_else(unexplained, |failure| (failure.code, failure.message));
+                End::with(Outcome::Failed, &code, &message)
+            }
+        };
+        if self.sink.whole() {
+            self.finish_whole(progress, &end);
+            return Ok(end);
+        }
+        let stripped = self.without_namespace(event);
+        let data = stripped.as_deref().unwrap_or(event.raw);
+        let (kind, data) = match role {
+            Role::Completed if usage.is_none() => {
+                let estimate = progress.estimate(self.upstream_bytes);
+                (event.kind.as_ref(), ending::with_usage(data, &estimate))
+            }
+            Role::Failed | Role::Error => {
+                let (code, message) = end.error.as_ref().expect("a failure has an error");
+                let whole = role == Role::Failed && event.sequence_number.is_some();
+                let failed = || {
+                    refusal::failed_event(
+                        progress.response_id(),
+                        progress.next_sequence(),
+                        code,
+                        message,
+                    )
+                    .to_string()
+                };
+                ("response.failed", if whole { data.to_owned() } else { failed() })
+            }
+            _ => (event.kind.as_ref(), data.to_owned()),
+        };
+        self.pass(progress, Some(kind), &data).await?;
+        Ok(end)
+    }
+
+    fn finish_whole(&mut self, progress: &mut Progress, end: &End) {
+        match (&end.error, progress.take_whole()) {
+            (None, Some(answer)) => self.sink.answer_whole(answer),
+            (error, _) => {
+                let (code, message) = error.clone().unwrap_or_else(unexplained);
+                self.sink.refuse(ending::refused(502, "upstream_error", &code, &message));
+            }
+        }
+    }
+
+    /// The stream ended without a terminal event. What was complete is completed; the rest has failed, in a way that
+    /// clients answer by sending the request again.
+    async fn lost(&mut self, progress: &Progress) -> Result<Option<Relayed>, Gone> {
+        if progress.all_complete() {
+            let (completed, answer) = progress.completed_by_weir(self.upstream_bytes);
+            if self.sink.whole() {
+                self.sink.answer_whole(answer);
+            } else {
+                self.sink.write(completed).await?;
+            }
+            return Ok(Some(Relayed::Ended(End::with(
+                Outcome::Completed,
+                "completed_by_weir",
+                "The backend closed the stream after the last item without ending the answer, so Weir ended it.",
+            ))));
+        }
+        self.broken(
+            progress,
+            "stream_lost",
+            "The backend closed the stream before the answer was complete. Send the request again.",
+        )
+        .await
+    }
+
+    async fn broken(
+        &mut self,
+        progress: &Progress,
+        code: &str,
+        message: &str,
+    ) -> Result<Option<Relayed>, Gone> {
+        if !progress.committed() {
+            return Ok(Some(Relayed::Failed(Failure::new(
+                Source::Backend,
+                false,
+                502,
+                code,
+                message,
+            ))));
+        }
+        let end = End::with(Outcome::Failed, code, message);
+        if self.sink.whole() {
+            self.sink.refuse(ending::refused(502, "upstream_error", code, message));
+        } else {
+            let failed = refusal::failed_event(
+                progress.response_id(),
+                progress.next_sequence(),
+                code,
+                message,
+            );
+            self.sink
+                .write(super::progress::frame(Some("response.failed"), &failed.to_string()))
+                .await?;
+        }
+        Ok(Some(Relayed::Ended(end)))
+    }
+
+    async fn stopping(&mut self, progress: &Progress) -> Relayed {
+        let message = "Weir is being closed. Start it and send the request again.";
+        match self.broken(progress, "weir_closing", message).await {
+            Ok(Some(relayed)) => relayed,
+            _ => Relayed::Ended(cancelled()),
+        }
+    }
+}
+
+pub fn cancelled() -> End {
+    End::with(Outcome::Cancelled, "client_gone", "The client closed its connection.")
+}
+
+fn unexplained() -> (String, String) {
+    (
+        "upstream_error".into(),
+        "The backend ended the answer in a way that Weir cannot read. Send the request again."
+            .into(),
+    )
+}
+
+fn silent() -> Failure {
+    Failure::new(
+        Source::Backend,
+        true,
+        503,
+        "backend_silent",
+        "The backend accepted the request and said nothing. Send the request again.",
+    )
+}
+
+/// The failure that an event tells before the commit point, if it is one: an `incomplete` only is where a quota is its
+/// reason.
+fn failure_of(event: &Event<'_>, role: Role) -> Option<Failure> {
+    let failure = Failure::from_event(&event.failure()?);
+    (role != Role::Incomplete || failure.source == Source::Limit).then_some(failure)
+}
