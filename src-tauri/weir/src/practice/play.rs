@@ -181,3 +181,20 @@ impl Stream for Body {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures_util::{StreamExt, poll};
+
+    #[tokio::test]
+    async fn a_cut_pauses_so_that_what_was_said_is_written() {
+        let (sender, receiver) = mpsc::channel(2);
+        let mut body = Body { receiver, broken: None };
+        sender.send(Ok(Bytes::from_static(b"said"))).await.expect("room");
+        sender.send(Err(io::Error::other("cut"))).await.expect("room");
+        assert!(matches!(poll!(body.next()), Poll::Ready(Some(Ok(_)))));
+        assert!(poll!(body.next()).is_pending());
+        assert!(matches!(poll!(body.next()), Poll::Ready(Some(Err(_)))));
+    }
+}

@@ -236,6 +236,17 @@ mod tests {
     }
 
     #[test]
+    fn the_fixtures_are_scenarios() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/scenarios");
+        let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file"));
+        let read = files.map(|file| {
+            let text = std::fs::read_to_string(file.path()).expect("text");
+            Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{:?}: {error}", file.path()))
+        });
+        assert!(read.filter(|scenario| !scenario.rules.is_empty()).count() >= 3);
+    }
+
+    #[test]
     fn mistakes_are_told_with_their_line() {
         refused(
             "pace = 0.0\n\n[[rule]]\nreply = { txt = 'x' }",
