@@ -180,6 +180,10 @@ mod tests {
                 r#"{"type":"error","error":{"type":"t","code":null,"message":"Nested"}}"#,
                 of(Some("t"), None, "Nested"),
             ),
+            (
+                r#"{"type":"error","error":{"message":"Within.","status":503},"status":null}"#,
+                Failure { status: Some(503), ..of(None, None, "Within.") },
+            ),
             (r#"{"type":"error","error":"only words"}"#, of(None, None, "only words")),
             (
                 r#"{"detail":"Store must be set to false"}"#,

@@ -58,7 +58,7 @@ pub(super) fn name(key: &RawValue) -> Cow<'_, str> {
 
 /// The elements of a list, or None when `raw` is no list.
 pub(super) fn list(raw: &RawValue) -> Option<Vec<&RawValue>> {
-    if is_list(raw) { serde_json::from_str(raw.get()).ok() } else { None }
+    serde_json::from_str(raw.get()).ok()
 }
 
 /// One field of the object in `raw`; the last one where a name occurs twice.
