@@ -23,5 +23,8 @@ export default defineConfig({
     include: ['src/**/*.test.ts'],
     restoreMocks: true,
     env: { TZ: 'UTC' },
+    // Generous, so that a busy machine never decides a test.
+    testTimeout: 60_000,
+    expect: { poll: { timeout: 30_000 } },
   },
 })
