@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds the desktop program and packs it, with the headless one, into a Debian package; unpacks that package beside
+# itself for the test that starts it. Prints the package's path last.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+target=$(scripts/target-dir.sh)
+out="$target/debug/bundle/deb"
+scripts/place-headless.sh
+cargo build --locked -p weir-desktop
+rm -rf "$out"
+ui/node_modules/.bin/tauri bundle --debug --bundles deb
+
+packages=("$out"/*.deb)
+dpkg-deb -x "${packages[0]}" "$out/unpacked"
+ls -l "$out/unpacked/usr/bin"
+echo "${packages[0]}"
