@@ -1,1 +1,27 @@
+//! Weir from the outside: a real server on a free port, raw requests in, raw events out, the practice upstream behind it.
+//!
+//! One crate, so that one binary is linked. Every test that starts a practice upstream ends by asking it whether any
+//! request broke a rule.
 
+mod support;
+
+/// Requests that cannot become a turn: each says why, and nothing goes upstream.
+mod bad_input;
+/// What becomes of a turn when its client goes away.
+mod cancel;
+/// Accounts that refuse, streams that break, backends that say nothing.
+mod failover;
+/// Host, Origin and the two keys.
+mod guard;
+/// The built program: start, exit codes, signals, ports.
+mod headless;
+/// What is emitted and booked, and that nothing else is kept.
+mod journal;
+/// The catalog in both shapes.
+mod models;
+/// auto, lite and full, and that only the user chooses.
+mod modes;
+/// What reaches the client, byte for byte.
+mod relay;
+/// The rules of the house: levels, sizes, first lines.
+mod tidy;

@@ -96,6 +96,7 @@ async fn one(
     };
     match turn::start(shared, order).head.await {
         Ok(Head::Whole(answer)) => {
+            let answer: Value = serde_json::from_str(&answer).unwrap_or_default();
             let output = answer["output"].as_array().map_or(&[][..], Vec::as_slice);
             let calls = output.iter().filter(|item| item["type"] == "function_call").count();
             let tokens = |name: &str| answer["usage"][name].as_u64();

@@ -40,7 +40,7 @@ pub async fn create(
     };
     Ok(match head {
         Head::Refused(refused) => error::refused(refused),
-        Head::Whole(answer) => axum::Json(answer).into_response(),
+        Head::Whole(answer) => error::json(200, answer.into_bytes()),
         Head::Stream(headers) => {
             let mut response = Body::from_stream(answer.body).into_response();
             let sent = response.headers_mut();

@@ -125,8 +125,8 @@ impl Progress {
     }
 
     /// The whole answer, once its terminal event was seen.
-    pub fn take_whole(&mut self) -> Option<Value> {
-        self.whole.take()?.finish()
+    pub fn take_whole(&mut self) -> Option<String> {
+        self.whole.take()?.finish_text()
     }
 }
 

@@ -104,6 +104,9 @@ impl Relay<'_> {
             }
             _ => {}
         }
+        let stripped = self.without_namespace(&event);
+        let data = stripped.as_deref().unwrap_or(data);
+        let event = Event::read(data).unwrap_or(event);
         progress.saw(&event);
         match role {
             Role::Control => self.pass(progress, Some(&event.kind), data).await?,
@@ -116,10 +119,7 @@ impl Relay<'_> {
                 if let Some(item) = event.completed_item().filter(|item| item.is_call()) {
                     self.journal.emitted(&item);
                 }
-                match self.without_namespace(&event) {
-                    Some(changed) => self.pass(progress, Some(&event.kind), &changed).await?,
-                    None => self.pass(progress, Some(&event.kind), data).await?,
-                }
+                self.pass(progress, Some(&event.kind), data).await?;
             }
             Role::Completed | Role::Incomplete | Role::Failed | Role::Error => {
                 self.commit(progress).await?;
@@ -210,8 +210,7 @@ impl Relay<'_> {
             self.finish_whole(progress, &end);
             return Ok(end);
         }
-        let stripped = self.without_namespace(event);
-        let data = stripped.as_deref().unwrap_or(event.raw);
+        let data = event.raw;
         let (kind, data) = match role {
             Role::Completed if usage.is_none() => {
                 let estimate = progress.estimate(self.upstream_bytes);
@@ -253,7 +252,7 @@ impl Relay<'_> {
         if progress.all_complete() {
             let (completed, answer) = progress.completed_by_weir(self.upstream_bytes);
             if self.sink.whole() {
-                self.sink.answer_whole(answer);
+                self.sink.answer_whole(answer.to_string());
             } else {
                 self.sink.write(completed).await?;
             }

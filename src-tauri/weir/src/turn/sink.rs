@@ -12,7 +12,6 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use futures_util::Stream;
 use http::HeaderMap;
-use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 /// Bytes that may wait for the client.
@@ -23,8 +22,8 @@ pub const BUDGET: usize = 256 * 1024;
 pub enum Head {
     /// A stream follows; these headers of the backend's answer go with it.
     Stream(HeaderMap),
-    /// The whole answer, for a client that did not ask for a stream.
-    Whole(Value),
+    /// The whole answer as JSON text, for a client that did not ask for a stream.
+    Whole(String),
     /// No answer: a status and the body that explains it.
     Refused(Refused),
 }
@@ -101,7 +100,7 @@ impl Sink {
         }
     }
 
-    pub fn answer_whole(&mut self, answer: Value) {
+    pub fn answer_whole(&mut self, answer: String) {
         self.send_head(Head::Whole(answer));
     }
 

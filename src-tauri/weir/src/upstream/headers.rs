@@ -17,7 +17,7 @@ use crate::accounts::account::Account;
 pub const WEIR_USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
 
 /// The client's headers that belong to its conversation and reach the backend as they are.
-const PASSED_ON: [&str; 11] = [
+const PASSED_ON: [&str; 14] = [
     "session-id",
     "thread-id",
     "x-client-request-id",
@@ -28,7 +28,10 @@ const PASSED_ON: [&str; 11] = [
     "x-codex-turn-state",
     "x-codex-window-id",
     "x-openai-subagent",
+    "x-parent-session-id",
     "x-responsesapi-include-timing-metrics",
+    "x-session-affinity",
+    "x-session-id",
 ];
 
 /// Identity headers that only a Codex client's own values replace.

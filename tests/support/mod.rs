@@ -1,0 +1,134 @@
+//! What the tests share: a running Weir with a practice upstream, and a client.
+
+pub(crate) mod client;
+pub(crate) mod raw;
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+use weir::api::{Command, Reply, dispatch};
+use weir::app::{App, Config};
+use weir::practice::{Options, Received, Scenario, Server};
+use weir::turn::Timers;
+use weir_core::dialect::mode::ServingMode;
+
+pub(crate) use client::{Events, Got};
+
+/// A running Weir with practice accounts, on a folder of its own unless one is given.
+pub(crate) struct Weir {
+    app: App,
+    key: String,
+    http: reqwest::Client,
+    folder: Option<tempfile::TempDir>,
+}
+
+impl Weir {
+    pub(crate) async fn start(scenario: &str) -> Self {
+        Self::with(scenario, Timers::default()).await
+    }
+
+    pub(crate) async fn with(scenario: &str, timers: Timers) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut weir = Self::on(folder.path(), scenario, timers).await;
+        weir.folder = Some(folder);
+        weir
+    }
+
+    /// Starts on a folder that outlives it.
+    pub(crate) async fn on(folder: &Path, scenario: &str, timers: Timers) -> Self {
+        let text = format!("pace = 0.0\n{scenario}");
+        let scenario = Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
+        let practice = Options { scenario, ..Options::default() };
+        let config = Config { data: Some(folder.to_owned()), port: 0, practice: Some(practice), timers };
+        let app = App::start(config).await.unwrap_or_else(|error| panic!("{error}"));
+        let key = app.data_key.expose().to_owned();
+        Self { app, key, http: client::http(), folder: None }
+    }
+
+    pub(crate) fn practice(&self) -> &Server {
+        self.app.practice().expect("started with practice accounts")
+    }
+
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        &self.http
+    }
+
+    /// The endpoint's scheme, host and port.
+    pub(crate) fn origin(&self) -> &str {
+        self.app.base_url.trim_end_matches("/v1")
+    }
+
+    /// A request to `/v1/responses` that only lacks its body.
+    pub(crate) fn request(&self) -> reqwest::RequestBuilder {
+        self.http.post(format!("{}/responses", self.app.base_url)).bearer_auth(&self.key)
+    }
+
+    /// Sends a body and reads the answer to its end.
+    pub(crate) async fn post(&self, body: &Value) -> Got {
+        client::read(self.request().json(body)).await
+    }
+
+    /// Sends a streaming turn of one conversation.
+    pub(crate) async fn turn(&self, conversation: &str, body: &Value) -> Got {
+        client::read(self.request().header("x-session-id", conversation).json(body)).await
+    }
+
+    pub(crate) async fn command(&self, command: Command) -> Reply {
+        dispatch(&self.app.api, command).await.unwrap_or_else(|refusal| panic!("{}", refusal.message))
+    }
+
+    pub(crate) async fn set_mode(&self, model: &str, mode: ServingMode) {
+        self.command(Command::SetMode { model: model.into(), mode }).await;
+    }
+
+    /// A reply as the JSON that the window gets.
+    pub(crate) async fn ask(&self, command: Command) -> Value {
+        serde_json::to_value(self.command(command).await).expect("a reply is JSON")
+    }
+
+    /// The stored turns, newest first.
+    pub(crate) async fn turns(&self) -> Vec<Value> {
+        let reply = self.ask(Command::Turns { limit: None }).await;
+        reply["turns"].as_array().expect("a list").clone()
+    }
+
+    /// The requests for a response that reached the backend, in order.
+    pub(crate) fn upstream(&self) -> Vec<Received> {
+        let all = self.practice().requests();
+        all.into_iter().filter(|request| request.path.ends_with("/responses")).collect()
+    }
+
+    /// Ends the program and asks the backend whether any request broke a rule.
+    pub(crate) async fn finish(self) {
+        let violations = self.practice().violations();
+        self.app.drain().await;
+        assert!(violations.is_empty(), "the backend counts broken rules: {violations:#?}");
+    }
+}
+
+/// A streaming request with a `task` tool, in the flat form that OpenCode sends.
+pub(crate) fn task_request(model: &str, input: Value) -> Value {
+    json!({
+        "model": model,
+        "input": input,
+        "tools": [{"type": "function", "name": "task", "description": "starts a subagent", "strict": false,
+            "parameters": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]}}],
+        "tool_choice": "auto",
+        "stream": true,
+        "store": false,
+        "prompt_cache_key": "group",
+    })
+}
+
+pub(crate) fn user(text: &str) -> Value {
+    json!({"role": "user", "content": [{"type": "input_text", "text": text}]})
+}
+
+/// The smallest streaming request.
+pub(crate) fn plain(model: &str) -> Value {
+    json!({"model": model, "input": "hello", "stream": true})
+}
