@@ -1,0 +1,114 @@
+/**
+ * What the practice upstream received, and what can be said about it.
+ *
+ * Every assertion about bytes, order and overlap is made on this record, because it is taken on the
+ * far side of the program: no client and no part of Weir can make it look better than it was.
+ */
+
+/**
+ * One request of the record file, written when its response had ended.
+ * @typedef {object} Received
+ * @property {number} number counts from 1 in order of arrival
+ * @property {string} path
+ * @property {string | null} account
+ * @property {[string, string][]} headers
+ * @property {number} bytes length of the body
+ * @property {any} body
+ * @property {string} model
+ * @property {boolean} lite
+ * @property {string | null} conversation
+ * @property {string | null} parent
+ * @property {number} arrived_ms
+ * @property {number | null} ended_ms
+ * @property {number} in_flight
+ * @property {number} status
+ * @property {string} outcome
+ */
+
+const LITE_MARKER = 'x-openai-internal-codex-responses-lite';
+
+/**
+ * @param {string} text JSON lines; a last line without its end is still being written
+ * @returns {Received[]} in order of arrival
+ */
+export function parseRecord(text) {
+  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n').filter(Boolean);
+  return lines.map((line) => JSON.parse(line)).sort((a, b) => a.number - b.number);
+}
+
+/** @param {Received} request @returns {string | undefined} the value of the marker of a Lite turn */
+export const liteMarker = (request) =>
+  request.headers.find(([name]) => name.toLowerCase() === LITE_MARKER)?.[1];
+
+/**
+ * Names of the tools that a body offers, wherever its dialect puts them, out of their namespaces.
+ * @param {any} body
+ * @returns {string[]}
+ */
+export function offeredTools(body) {
+  const carried = body.input.filter((item) => item.type === 'additional_tools').flatMap((item) => item.tools ?? []);
+  return [...(body.tools ?? []), ...carried].flatMap((tool) =>
+    tool.type === 'namespace' ? tool.tools.map((inner) => inner.name) : [tool.name ?? tool.type],
+  );
+}
+
+/**
+ * Sorts the turns of one session. A turn that offers no tools is the client's own errand (a title).
+ * @param {Received[]} requests
+ */
+export function turns(requests) {
+  const working = requests.filter((request) => offeredTools(request.body).length > 0);
+  return {
+    parent: working.filter((request) => request.parent === null),
+    children: working.filter((request) => request.parent !== null),
+    errands: requests.filter((request) => !working.includes(request)),
+  };
+}
+
+/** @param {any} body @returns {any[]} */
+export const calls = (body) => body.input.filter((item) => /_call$/.test(item.type ?? ''));
+
+/** @param {any} body @returns {any[]} */
+export const outputs = (body) => body.input.filter((item) => /_call_output$/.test(item.type ?? ''));
+
+/**
+ * The most intervals that are open at one instant. One that ends as another starts does not
+ * overlap it.
+ * @param {{start: number, end: number}[]} intervals
+ */
+export function mostAtOnce(intervals) {
+  const edges = intervals.flatMap(({ start, end }) => [
+    { at: start, step: 1 },
+    { at: end, step: -1 },
+  ]);
+  edges.sort((a, b) => a.at - b.at || a.step - b.step);
+  let open = 0;
+  let most = 0;
+  for (const { step } of edges) {
+    open += step;
+    most = Math.max(most, open);
+  }
+  return most;
+}
+
+/** @param {Received[]} requests */
+export const upstreamIntervals = (requests) =>
+  requests.map(({ arrived_ms, ended_ms }) => ({ start: arrived_ms, end: ended_ms ?? Infinity }));
+
+/** @param {Received[]} requests */
+export const bytes = (requests) => requests.reduce((sum, request) => sum + request.bytes, 0);
+
+/**
+ * The record in a few lines, for a failure report.
+ * @param {Received[]} requests
+ */
+export function outline(requests) {
+  return requests
+    .map((r) => {
+      const input = Array.isArray(r.body?.input) ? r.body.input.map((item) => item.type ?? item.role).join(' ') : '';
+      const span = `${r.arrived_ms}..${r.ended_ms ?? '?'} ms`;
+      const who = `${r.conversation}${r.parent ? ` child of ${r.parent}` : ''}`;
+      return `#${r.number} ${r.status} ${r.outcome} lite=${r.lite} ${r.bytes} B ${span} ${who} in_flight=${r.in_flight} [${input}]`;
+    })
+    .join('\n');
+}
