@@ -56,7 +56,7 @@ describe('Codex CLI runs two commands', () => {
     const requests = await weir.recordSince(0, (all) => all.some(({ body }) => outputs(body).length === 2));
     for (const request of requests) assert.equal(request.outcome, 'completed', `request ${request.number}`);
     for (const { body } of requests) assert.ok(!offeredTools(body).includes('web_search'), 'no hosted search');
-    const history = requests.at(-1).body;
+    const history = requests[requests.length - 1].body;
     assertBooked(history, EMITTED);
     const answers = run.events.filter(({ type, item }) => type === 'item.completed' && item.type === 'agent_message');
     assert.equal(answers.length, 1);

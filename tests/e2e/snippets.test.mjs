@@ -38,14 +38,13 @@ describe('the snippets of the README', () => {
   test('OpenCode answers through the pasted configuration', LIMIT, (t) =>
     withEvidence(t, weir, async (saw) => {
       const config = await snippet('opencode.json', weir);
-      for (const model of Object.keys(JSON.parse(config).provider.weir.models)) {
-        const mark = await weir.mark();
-        const run = saw(await runOpenCode({ config, model, prompt: 'Hello' }));
-        assert.equal(run.code, 0);
-        assert.match(run.answer, /practice/i, 'the answer says that it is practice');
-        const [asked] = turns(await weir.recordSince(mark, (all) => turns(all).parent.length > 0)).parent;
-        assert.equal(asked.model, model);
-      }
+      const model = JSON.parse(config).model.replace('weir/', '');
+      const mark = await weir.mark();
+      const run = saw(await runOpenCode({ config, model, prompt: 'Hello' }));
+      assert.equal(run.code, 0);
+      assert.match(run.answer, /practice/i, 'the answer says that it is practice');
+      const [asked] = turns(await weir.recordSince(mark, (all) => turns(all).parent.length > 0)).parent;
+      assert.equal(asked.model, model);
     }),
   );
 
@@ -58,7 +57,7 @@ describe('the snippets of the README', () => {
       const answer = run.events.find(({ type, item }) => type === 'item.completed' && item.type === 'agent_message');
       assert.match(answer.item.text, /practice/i);
       const [asked] = await weir.recordSince(mark, (all) => all.length > 0);
-      assert.equal(asked.model, /^model = "(.+)"$/m.exec(config)[1]);
+      assert.ok(config.includes(`model = "${asked.model}"`), 'the model of the snippet');
     }),
   );
 

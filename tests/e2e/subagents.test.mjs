@@ -66,12 +66,15 @@ for (const count of [3, 8]) {
         seconds: run.seconds,
       };
       await addRow(row);
-      for (const request of requests) assert.equal(request.outcome, 'completed', `request ${request.number}`);
+      for (const { number, outcome } of [...parent, ...children]) assert.equal(outcome, 'completed', `request ${number}`);
       assert.equal(children.length, count, 'one conversation per subagent');
       assert.equal(new Set(children.map(({ conversation }) => conversation)).size, count);
-      assert.deepEqual(tasks(run).map(({ status }) => status), words.map(() => 'completed'));
+      assert.deepEqual(
+        tasks(run).map(({ status }) => status),
+        words.map(() => 'completed'),
+      );
       for (const word of words) assert.match(run.answer, new RegExp(word), 'the answer quotes every subagent');
-      const history = parent.at(-1).body;
+      const history = parent[parent.length - 1].body;
       assertBooked(history, words);
       outputs(history).forEach((output, i) => assert.match(output.output, new RegExp(words[i])));
       return { run, requests, parent, children, row, history };
@@ -85,7 +88,10 @@ for (const count of [3, 8]) {
         assert.equal(row.parentTurns, count + 1);
         assert.equal(row.atOnce, 1, 'never two subagents at once upstream');
         assert.equal(mostAtOnce(tasks(run)), 1, 'nor in the eyes of OpenCode');
-        assert.deepEqual(children.map((child) => child.in_flight), words.map(() => 1));
+        assert.deepEqual(
+          children.map((child) => child.in_flight),
+          words.map(() => 1),
+        );
         liteParentBytes = row.parentBytes;
       }),
     );
@@ -105,7 +111,10 @@ for (const count of [3, 8]) {
         assert.ok(liteParentBytes > 0, 'needs the numbers of the Lite run');
         const share = row.parentBytes / liteParentBytes;
         const expected = 2 / (count + 1);
-        assert.ok(Math.abs(share - expected) < 0.1, `the parent sends ${share.toFixed(2)} of the bytes, expected about ${expected.toFixed(2)}`);
+        assert.ok(
+          Math.abs(share - expected) < 0.1,
+          `the parent sends ${share.toFixed(2)} of the bytes, expected about ${expected.toFixed(2)}`,
+        );
       }),
     );
   });

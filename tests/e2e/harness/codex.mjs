@@ -66,12 +66,16 @@ export async function runCodex({ config, model, prompt, files, catalog }) {
     });
     const code = await child.finish(RUN_LIMIT_MS);
     const seconds = (performance.now() - started) / 1000;
+    /** @type {Record<string, string | null>} */
     const written = {};
     for (const name of files) {
       const path = join(home.work, name);
       written[name] = existsSync(path) ? await readFile(path, 'utf8') : null;
     }
-    const events = child.stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
+    const events = child.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
     return { code, events, files: written, trace: child.stdout + child.stderr, seconds };
   } finally {
     await home.remove();

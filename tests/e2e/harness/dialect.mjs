@@ -9,8 +9,9 @@ import { calls, liteMarker, offeredTools, outputs } from './record.mjs';
  */
 export function assertLite(requests) {
   assert.ok(requests.length > 0);
-  for (const { number, body, ...request } of requests) {
-    const where = `request ${number}`;
+  for (const request of requests) {
+    const { body } = request;
+    const where = `request ${request.number}`;
     assert.equal(liteMarker(request), 'true', `${where}: the marker`);
     assert.equal(request.lite, true, where);
     assert.equal(body.input[0].type, 'additional_tools', `${where}: tools lead the input`);
@@ -28,15 +29,23 @@ export function assertLite(requests) {
  */
 export function assertFull(requests, { parallelToolCalls }) {
   assert.ok(requests.length > 0);
-  for (const { number, body, ...request } of requests) {
-    const where = `request ${number}`;
+  for (const request of requests) {
+    const { body } = request;
+    const where = `request ${request.number}`;
     assert.equal(liteMarker(request), undefined, `${where}: no marker`);
     assert.equal(request.lite, false, where);
-    assert.ok(body.input.every((item) => item.type !== 'additional_tools'), `${where}: no tools in the input`);
+    assert.ok(
+      body.input.every((item) => item.type !== 'additional_tools'),
+      `${where}: no tools in the input`,
+    );
     assert.equal(body.reasoning?.context, undefined, `${where}: no reasoning.context`);
     assert.equal(body.parallel_tool_calls, parallelToolCalls, `${where}: parallel_tool_calls`);
     assert.equal('parallel_tool_calls' in body, parallelToolCalls !== undefined, where);
-    assert.doesNotMatch(JSON.stringify(body.client_metadata ?? {}), /responses[-_]lite/, `${where}: no marker in the metadata`);
+    assert.doesNotMatch(
+      JSON.stringify(body.client_metadata ?? {}),
+      /responses[-_]lite/,
+      `${where}: no marker in the metadata`,
+    );
   }
 }
 
@@ -52,7 +61,11 @@ export function assertBooked(body, emitted) {
   made.forEach((call, i) => assert.match(call.arguments, new RegExp(emitted[i]), `call ${i + 1}`));
   const ids = made.map((call) => call.call_id);
   assert.equal(new Set(ids).size, ids.length, 'no call id twice');
-  assert.deepEqual(outputs(body).map((output) => output.call_id), ids, 'booked order is emitted order');
+  assert.deepEqual(
+    outputs(body).map((output) => output.call_id),
+    ids,
+    'booked order is emitted order',
+  );
 }
 
 /** @param {any} body all calls of one response stand before all of their outputs */
@@ -74,6 +87,9 @@ export function assertOneCallPerTurn(body) {
  * @param {string} tool
  */
 export function assertOffersAtTopLevel({ body }, tool) {
-  assert.ok(body.tools.some((offered) => offered.name === tool), `${tool} is a top-level tool`);
+  assert.ok(
+    body.tools.some((offered) => offered.name === tool),
+    `${tool} is a top-level tool`,
+  );
   assert.ok(offeredTools(body).length === offeredTools({ ...body, input: [] }).length);
 }

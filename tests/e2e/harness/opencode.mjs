@@ -33,10 +33,12 @@ function binary() {
       const path = join(dirname(require.resolve(`${name}/package.json`)), 'bin/opencode');
       if (existsSync(path)) return path;
     } catch (error) {
-      if (error.code !== 'MODULE_NOT_FOUND') throw error;
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'MODULE_NOT_FOUND') throw error;
     }
   }
-  throw new Error(`none of ${names.join(', ')} is installed: run "npm ci" here, or "npm install" on a platform that the lock file lacks`);
+  throw new Error(
+    `none of ${names.join(', ')} is installed: run "npm ci" here, or "npm install" on a platform that the lock file lacks`,
+  );
 }
 
 /**
@@ -59,13 +61,23 @@ export async function runOpenCode({ config, model, prompt }) {
     await mkdir(folder);
     await writeFile(join(folder, 'opencode.json'), config);
     const started = performance.now();
-    const child = new Child(binary(), ['run', '--format', 'json', '--print-logs', '--log-level', 'WARN', '--model', `weir/${model}`, prompt], {
-      cwd: home.work,
-      env: { ...home.env, ...QUIET },
-    });
+    const child = new Child(
+      binary(),
+      ['run', '--format', 'json', '--print-logs', '--log-level', 'WARN', '--model', `weir/${model}`, prompt],
+      {
+        cwd: home.work,
+        env: { ...home.env, ...QUIET },
+      },
+    );
     const code = await child.finish(RUN_LIMIT_MS);
-    const events = child.stdout.split('\n').filter(Boolean).map((line) => JSON.parse(line));
-    const answer = events.filter((event) => event.type === 'text').map((event) => event.part.text).join('\n');
+    const events = child.stdout
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line));
+    const answer = events
+      .filter((event) => event.type === 'text')
+      .map((event) => event.part.text)
+      .join('\n');
     return { code, events, answer, trace: child.stdout + child.stderr, seconds: (performance.now() - started) / 1000 };
   } finally {
     await home.remove();
@@ -75,7 +87,7 @@ export async function runOpenCode({ config, model, prompt }) {
 /**
  * The subagents as OpenCode itself saw them, in the order in which it finished them.
  * @param {Ran} run
- * @returns {{start: number, end: number, output: string}[]}
+ * @returns {{start: number, end: number, status: string, output: string}[]}
  */
 export function tasks(run) {
   return run.events

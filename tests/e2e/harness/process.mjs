@@ -27,7 +27,7 @@ function signal(pid, name) {
   try {
     process.kill(-pid, name);
   } catch (error) {
-    if (error.code !== 'ESRCH') throw error;
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'ESRCH') throw error;
   }
 }
 
@@ -41,6 +41,8 @@ export class Child {
   constructor(program, args, options) {
     this.stdout = '';
     this.stderr = '';
+    this.closed = false;
+    this.stopping = false;
     /** @type {Set<() => void>} */
     this.watchers = new Set();
     this.process = spawn(program, args, {

@@ -32,13 +32,15 @@ const LITE_MARKER = 'x-openai-internal-codex-responses-lite';
  * @returns {Received[]} in order of arrival
  */
 export function parseRecord(text) {
-  const lines = text.slice(0, text.lastIndexOf('\n') + 1).split('\n').filter(Boolean);
+  const lines = text
+    .slice(0, text.lastIndexOf('\n') + 1)
+    .split('\n')
+    .filter(Boolean);
   return lines.map((line) => JSON.parse(line)).sort((a, b) => a.number - b.number);
 }
 
 /** @param {Received} request @returns {string | undefined} the value of the marker of a Lite turn */
-export const liteMarker = (request) =>
-  request.headers.find(([name]) => name.toLowerCase() === LITE_MARKER)?.[1];
+export const liteMarker = (request) => request.headers.find(([name]) => name.toLowerCase() === LITE_MARKER)?.[1];
 
 /**
  * Names of the tools that a body offers, wherever its dialect puts them, out of their namespaces.

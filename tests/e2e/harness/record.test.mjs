@@ -7,9 +7,17 @@ import { assertBooked, assertCallsBeforeOutputs, assertFull, assertLite, assertO
 import { mostAtOnce, offeredTools, parseRecord, turns } from './record.mjs';
 import { layOut } from './table.mjs';
 
-const call = (id, word) => ({ type: 'function_call', call_id: id, name: 'task', arguments: JSON.stringify({ prompt: word }) });
+/** @param {object} parts @returns {any} */
+const request = (parts) => parts;
+
+const call = (id, word) => ({
+  type: 'function_call',
+  call_id: id,
+  name: 'task',
+  arguments: JSON.stringify({ prompt: word }),
+});
 const output = (id) => ({ type: 'function_call_output', call_id: id, output: id });
-const lite = {
+const lite = request({
   number: 1,
   lite: true,
   headers: [['X-OpenAI-Internal-Codex-Responses-Lite', 'true']],
@@ -18,29 +26,61 @@ const lite = {
     parallel_tool_calls: false,
     reasoning: { context: 'all_turns' },
   },
-};
-const full = { number: 2, lite: false, headers: [], body: { input: [], tools: [{ type: 'function', name: 'task' }] } };
+});
+const full = request({
+  number: 2,
+  lite: false,
+  headers: [],
+  body: { input: [], tools: [{ type: 'function', name: 'task' }] },
+});
 
 test('intervals that only touch do not overlap', () => {
   assert.equal(mostAtOnce([]), 0);
-  assert.equal(mostAtOnce([{ start: 0, end: 5 }, { start: 5, end: 9 }]), 1);
-  assert.equal(mostAtOnce([{ start: 0, end: 6 }, { start: 5, end: 9 }, { start: 8, end: 9 }]), 2);
-  assert.equal(mostAtOnce([{ start: 0, end: Infinity }, { start: 1, end: Infinity }, { start: 2, end: 3 }]), 3);
+  assert.equal(
+    mostAtOnce([
+      { start: 0, end: 5 },
+      { start: 5, end: 9 },
+    ]),
+    1,
+  );
+  assert.equal(
+    mostAtOnce([
+      { start: 0, end: 6 },
+      { start: 5, end: 9 },
+      { start: 8, end: 9 },
+    ]),
+    2,
+  );
+  assert.equal(
+    mostAtOnce([
+      { start: 0, end: Infinity },
+      { start: 1, end: Infinity },
+      { start: 2, end: 3 },
+    ]),
+    3,
+  );
 });
 
 test('a record that is still being written is read up to its last whole line', () => {
-  assert.deepEqual(parseRecord('{"number":2}\n{"number":1}\n{"num').map(({ number }) => number), [1, 2]);
+  assert.deepEqual(
+    parseRecord('{"number":2}\n{"number":1}\n{"num').map(({ number }) => number),
+    [1, 2],
+  );
   assert.deepEqual(parseRecord(''), []);
 });
 
 test('tools are found in both dialects and out of their namespace', () => {
   assert.deepEqual(offeredTools(full.body), ['task']);
   const nested = { type: 'namespace', name: 'functions', tools: [{ name: 'a' }, { name: 'b' }] };
-  assert.deepEqual(offeredTools({ input: [{ type: 'additional_tools', tools: [nested, { type: 'tool_search' }] }] }), ['a', 'b', 'tool_search']);
+  assert.deepEqual(offeredTools({ input: [{ type: 'additional_tools', tools: [nested, { type: 'tool_search' }] }] }), [
+    'a',
+    'b',
+    'tool_search',
+  ]);
 });
 
 test('a turn without tools is an errand', () => {
-  const errand = { parent: null, body: { input: [] } };
+  const errand = request({ parent: null, body: { input: [] } });
   const sorted = turns([errand, { ...full, parent: null }, { ...lite, parent: 'p' }]);
   assert.deepEqual([sorted.errands.length, sorted.parent.length, sorted.children.length], [1, 1, 1]);
 });
@@ -65,7 +105,10 @@ test('a body in the wrong dialect is refused', () => {
     { ...full, body: { ...full.body, parallel_tool_calls: false } },
     { ...full, body: { ...full.body, input: lite.body.input } },
     { ...full, body: { ...full.body, reasoning: { context: 'all_turns' } } },
-    { ...full, body: { ...full.body, client_metadata: { ws_request_header_x_openai_internal_codex_responses_lite: 'true' } } },
+    {
+      ...full,
+      body: { ...full.body, client_metadata: { ws_request_header_x_openai_internal_codex_responses_lite: 'true' } },
+    },
   ]) {
     assert.throws(() => assertFull([spoiled], { parallelToolCalls: undefined }));
   }
@@ -86,8 +129,18 @@ test('outputs in another order, twice or missing are refused', () => {
 });
 
 test('the table says that the backend is scripted', () => {
-  const row = { client: 'c', mode: 'full', work: '3 subagents', parentTurns: 2, atOnce: 3, parentBytes: 60240, totalBytes: 130000, seconds: 5.84 };
+  /** @type {import('./table.mjs').Row} */
+  const row = {
+    client: 'c',
+    mode: 'full',
+    work: '3 subagents',
+    parentTurns: 2,
+    atOnce: 3,
+    parentBytes: 60240,
+    totalBytes: 130000,
+    seconds: 5.84,
+  };
   const lines = layOut([row]).split('\n');
   assert.match(lines[2], /^c {7}full {2}3 subagents +2 +3 +60,240 +130,000 +5\.8$/);
-  assert.match(lines.at(-2), /scripted/);
+  assert.match(lines.at(-2) ?? '', /scripted/);
 });

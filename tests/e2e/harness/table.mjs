@@ -51,7 +51,10 @@ export function layOut(rows) {
   const cells = [COLUMNS.map(([title]) => title), ...rows.map((row) => COLUMNS.map(([, key, show]) => show(row[key])))];
   const widths = COLUMNS.map((_, column) => Math.max(...cells.map((line) => line[column].length)));
   const line = (texts) =>
-    texts.map((text, i) => (i < 3 ? text.padEnd(widths[i]) : text.padStart(widths[i]))).join('  ').trimEnd();
+    texts
+      .map((text, i) => (i < 3 ? text.padEnd(widths[i]) : text.padStart(widths[i])))
+      .join('  ')
+      .trimEnd();
   const [head, ...body] = cells.map(line);
   return [head, '-'.repeat(head.length), ...body, '', NOTE, ''].join('\n');
 }

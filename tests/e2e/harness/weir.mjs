@@ -1,5 +1,5 @@
 /**
- * The program under test: `weir serve --practice` on a port of its own, and `weir mode`.
+ * The program under test: `weir serve --practice` on a port of its own, and its other commands.
  *
  * The binary is the one that `WEIR_BIN` names, else the debug build of this checkout. It is only
  * ever spoken to as a user would: command line, ready line, record file.
@@ -15,51 +15,55 @@ import { sandbox } from './sandbox.mjs';
 const START_LIMIT_MS = 30_000;
 const COMMAND_LIMIT_MS = 30_000;
 const RECORD_LIMIT_MS = 15_000;
+
 /** @returns {string} */
 function binary() {
   const target = process.env.CARGO_TARGET_DIR ?? join(import.meta.dirname, '../../../target');
-  const path = process.env.WEIR_BIN ?? join(target, 'debug/weir');
+  const path = resolve(process.env.WEIR_BIN ?? join(target, 'debug/weir'));
   if (!existsSync(path)) {
     throw new Error(`there is no ${path}: build it with "cargo build -p weir", or name another in WEIR_BIN`);
   }
-  return resolve(path);
-}
-
-/** @param {string} text */
-const firstLine = (text) => (text.includes('\n') ? text.slice(0, text.indexOf('\n')) : undefined);
-
-/**
- * The first JSON object that a text shows over several lines, or nothing while it is not complete.
- * @param {string} text
- */
-function printedConfig(text) {
-  const lines = text.split('\n');
-  const first = lines.findIndex((line) => line.trim() === '{');
-  if (first < 0) return undefined;
-  const last = lines.indexOf(lines[first].replace('{', '}'), first);
-  return last < 0 ? undefined : JSON.parse(lines.slice(first, last + 1).join('\n'));
+  return path;
 }
 
 /** A running program on a data folder that lives as long as this object. */
 export class Weir {
+  /** Where it listens, e.g. `http://127.0.0.1:40123/v1`. */
+  baseUrl = '';
+  /** The data key. */
+  key = '';
+  /** @type {number | undefined} its exit code when it ended without being asked to */
+  died;
+
   /**
-   * @param {{scenario?: string}} options the text of a scenario file
+   * @param {import('./sandbox.mjs').Sandbox} home
+   * @param {string[]} options of `weir serve --practice`
+   */
+  constructor(home, options) {
+    this.home = home;
+    const args = ['serve', '--practice', '--port', '0', '--data', this.data, ...options];
+    this.child = new Child(binary(), args, { cwd: home.work, env: home.env });
+  }
+
+  get data() {
+    return join(this.home.root, 'data');
+  }
+
+  get recordFile() {
+    return join(this.home.root, 'record.jsonl');
+  }
+
+  /**
+   * @param {{scenario: string}} options the text of a scenario file
    * @returns {Promise<Weir>}
    */
-  static async start(options = {}) {
-    const weir = new Weir();
-    weir.home = await sandbox();
-    weir.data = join(weir.home.root, 'data');
-    weir.recordFile = join(weir.home.root, 'record.jsonl');
-    const args = ['serve', '--practice', '--json', '--port', '0', '--data', weir.data, '--record', weir.recordFile];
-    if (options.scenario) {
-      const file = join(weir.home.root, 'scenario.toml');
-      await writeFile(file, options.scenario);
-      args.push('--scenario', file);
-    }
-    weir.child = new Child(binary(), args, { cwd: weir.home.work, env: weir.home.env });
+  static async start({ scenario }) {
+    const home = await sandbox();
+    const script = join(home.root, 'scenario.toml');
+    await writeFile(script, scenario);
+    const weir = new Weir(home, ['--json', '--record', join(home.root, 'record.jsonl'), '--scenario', script]);
     try {
-      const line = await weir.child.until(firstLine, START_LIMIT_MS);
+      const line = await weir.child.until((text) => /^(.*)\n/.exec(text)?.[1], START_LIMIT_MS);
       const ready = JSON.parse(line);
       if (ready.ready !== true) throw new Error(`not a ready line: ${line}`);
       weir.baseUrl = ready.base_url;
@@ -75,6 +79,20 @@ export class Weir {
       endAll();
     });
     return weir;
+  }
+
+  /**
+   * What `weir serve` shows to a person who starts it: the OpenCode configuration out of its greeting.
+   * @returns {Promise<{config: any, key: string}>} `key` is what `weir key` prints for the same data folder
+   */
+  static async greeting() {
+    const weir = new Weir(await sandbox(), []);
+    try {
+      const config = await weir.child.until(printedConfig, START_LIMIT_MS);
+      return { config, key: (await weir.command('key')).trim() };
+    } finally {
+      await weir.stop();
+    }
   }
 
   /**
@@ -95,24 +113,6 @@ export class Weir {
    */
   async record() {
     return existsSync(this.recordFile) ? parseRecord(await readFile(this.recordFile, 'utf8')) : [];
-  }
-
-  /**
-   * What `weir serve` says to a person who starts it: the OpenCode configuration out of its greeting.
-   * @returns {Promise<{config: any, key: string, text: string}>} `key` is what `weir key` prints for the same data folder
-   */
-  static async greeting() {
-    const weir = new Weir();
-    weir.home = await sandbox();
-    weir.data = join(weir.home.root, 'data');
-    const args = ['serve', '--practice', '--port', '0', '--data', weir.data];
-    weir.child = new Child(binary(), args, { cwd: weir.home.work, env: weir.home.env });
-    try {
-      const config = await weir.child.until(printedConfig, START_LIMIT_MS);
-      return { config, key: (await weir.command('key')).trim(), text: weir.child.stdout };
-    } finally {
-      await weir.stop();
-    }
   }
 
   /** @returns {Promise<number>} the number of the last request recorded so far */
@@ -148,12 +148,25 @@ export class Weir {
       headers: { authorization: `Bearer ${this.key}` },
       signal: AbortSignal.timeout(COMMAND_LIMIT_MS),
     });
-    if (!response.ok) throw new Error(`/v1/models answered ${response.status}: ${await response.text()}`);
-    return response.json();
+    const text = await response.text();
+    if (!response.ok) throw new Error(`/v1/models answered ${response.status}: ${text}`);
+    return JSON.parse(text);
   }
 
   async stop() {
     await this.child.stop();
     await this.home.remove();
   }
+}
+
+/**
+ * The first JSON object that a text shows over several lines, or nothing while it is not complete.
+ * @param {string} text
+ */
+function printedConfig(text) {
+  const lines = text.split('\n');
+  const first = lines.findIndex((line) => line.trim() === '{');
+  if (first < 0) return undefined;
+  const last = lines.indexOf(lines[first].replace('{', '}'), first);
+  return last < 0 ? undefined : JSON.parse(lines.slice(first, last + 1).join('\n'));
 }
