@@ -36,7 +36,8 @@ pub(crate) struct Events(pub(crate) Vec<Value>);
 
 impl Events {
     fn read(text: &str) -> Self {
-        let blocks = text.split("\n\n").filter(|block| !block.is_empty() && !block.starts_with(':'));
+        let blocks =
+            text.split("\n\n").filter(|block| !block.is_empty() && !block.starts_with(':'));
         let data = blocks.map(|block| {
             let lines = block.lines().filter_map(|line| line.strip_prefix("data: "));
             lines.collect::<Vec<_>>().join("\n")

@@ -39,7 +39,8 @@ impl Weir {
         let text = format!("pace = 0.0\n{scenario}");
         let scenario = Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
         let practice = Options { scenario, ..Options::default() };
-        let config = Config { data: Some(folder.to_owned()), port: 0, practice: Some(practice), timers };
+        let config =
+            Config { data: Some(folder.to_owned()), port: 0, practice: Some(practice), timers };
         let app = App::start(config).await.unwrap_or_else(|error| panic!("{error}"));
         let key = app.data_key.expose().to_owned();
         Self { app, key, http: client::http(), folder: None }
@@ -78,7 +79,9 @@ impl Weir {
     }
 
     pub(crate) async fn command(&self, command: Command) -> Reply {
-        dispatch(&self.app.api, command).await.unwrap_or_else(|refusal| panic!("{}", refusal.message))
+        dispatch(&self.app.api, command)
+            .await
+            .unwrap_or_else(|refusal| panic!("{}", refusal.message))
     }
 
     pub(crate) async fn set_mode(&self, model: &str, mode: ServingMode) {

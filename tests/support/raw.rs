@@ -20,7 +20,8 @@ pub(crate) struct RawBackend {
 
 /// The head of an event stream whose length is told by its end.
 pub(crate) fn stream(body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}").into_bytes()
+    format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n{body}")
+        .into_bytes()
 }
 
 impl RawBackend {
@@ -60,8 +61,12 @@ type Answers = Arc<Mutex<std::vec::IntoIter<Vec<Vec<u8>>>>>;
 async fn answer(mut socket: TcpStream, answers: Answers, seen: Arc<Mutex<Vec<String>>>) {
     let request = read_request(&mut socket).await;
     let writes = if request.starts_with("GET ") {
-        let body = format!("{{\"models\":[{{\"slug\":\"{MODEL}\",\"use_responses_lite\":false}}]}}");
-        let head = format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        let body =
+            format!("{{\"models\":[{{\"slug\":\"{MODEL}\",\"use_responses_lite\":false}}]}}");
+        let head = format!(
+            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            body.len()
+        );
         vec![head.into_bytes(), body.into_bytes()]
     } else {
         let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
@@ -87,7 +92,9 @@ async fn read_request(socket: &mut TcpStream) -> String {
         bytes.extend_from_slice(&buffer[..read]);
         let text = String::from_utf8_lossy(&bytes);
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+            let length = head.lines().find_map(|line| {
+                line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok()
+            });
             if body.len() >= length.unwrap_or(0) {
                 return text.into_owned();
             }

@@ -1,0 +1,265 @@
+use std::time::Duration;
+
+use serde_json::json;
+use weir::turn::Timers;
+
+use crate::support::{Weir, plain, user};
+
+const FIRST: &str = "when = { account = \"practice 1\" }";
+
+/// A first account that answers so, and others that serve.
+fn first_account(reply: &str) -> String {
+    format!("[[rule]]\n{FIRST}\nreply = {{ {reply} }}\n")
+}
+
+async fn accounts(weir: &Weir) -> Vec<String> {
+    weir.upstream().into_iter().map(|request| request.account.unwrap_or_default()).collect()
+}
+
+#[tokio::test]
+async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it() {
+    let cases = [
+        ("a limit as a status", "status = 429", "usage_limit_reached"),
+        ("a limit in the stream", "usage_limit_event = true", "usage_limit_reached"),
+        (
+            "a limit as an incomplete answer",
+            "incomplete = \"usage_limit_reached\"",
+            "usage_limit_reached",
+        ),
+        ("a login that is refused", "status = 401", "token_invalidated"),
+        ("a backend that is at its capacity", "status = 503", ""),
+        (
+            "a failure in the stream",
+            "failed_event = { code = \"server_error\", message = \"oh\" }",
+            "server_error",
+        ),
+        ("a page instead of a stream", "html = \"<html>challenge</html>\"\nstatus = 403", ""),
+    ];
+    for (what, reply, code) in cases {
+        let scenario = format!("[[rule]]\n{FIRST}\n[rule.reply]\n{reply}\n");
+        let weir = Weir::start(&scenario).await;
+        let got = weir.post(&plain("practice-full")).await;
+        if what.starts_with("a page") {
+            // A 403 without a word is not known to be the account's fault, so the turn stays and the client is told.
+            assert_eq!((got.status, accounts(&weir).await.len()), (403, 1), "{what}");
+            weir.finish().await;
+            continue;
+        }
+        let events = got.events();
+        assert_eq!(
+            (events.terminals(), events.last()["type"].as_str()),
+            (1, Some("response.completed")),
+            "{what}"
+        );
+        assert_eq!(
+            events.kinds().iter().filter(|kind| **kind == "response.created").count(),
+            1,
+            "{what}"
+        );
+        let asked = accounts(&weir).await;
+        assert!(
+            asked.len() == 2 && asked[0] == "practice 1" && asked[1] != "practice 1",
+            "{what}: {asked:?}"
+        );
+        let turn = weir.turns().await.remove(0);
+        assert_eq!((&turn["moves"], &turn["outcome"]), (&json!(1), &json!("completed")), "{what}");
+        let reason = turn["account_reason"].as_str().unwrap_or_default();
+        assert!(reason.contains(&format!("moved after {code}")), "{what}: {reason}");
+        weir.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn an_account_at_its_limit_is_left_alone_by_the_next_conversation() {
+    let weir = Weir::start(&first_account("status = 429")).await;
+    weir.turn("one", &plain("practice-full")).await.events();
+    weir.turn("two", &plain("practice-full")).await.events();
+    let asked = accounts(&weir).await;
+    assert_eq!(asked.iter().filter(|account| *account == "practice 1").count(), 1, "{asked:?}");
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_fault_of_the_request_is_told_at_once() {
+    let weir =
+        Weir::start(&first_account("status = 400, json = { detail = \"Unsupported value: x\" }"))
+            .await;
+    let got = weir.post(&plain("practice-full")).await;
+    assert_eq!((got.status, got.message().as_str()), (400, "Unsupported value: x"));
+    assert_eq!(accounts(&weir).await.len(), 1);
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_turn_moves_twice_at_most() {
+    let four = "[[rule]]\nreply = { status = 503 }\n";
+    let weir = Weir::start(four).await;
+    let got = weir.post(&plain("practice-full")).await;
+    assert_eq!((got.status, accounts(&weir).await.len()), (503, 3));
+    assert_eq!(weir.turns().await[0]["moves"], 2);
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_pool_at_its_limit_says_when_it_opens() {
+    let weir = Weir::start("[[rule]]\nreply = { status = 429 }\n").await;
+    for attempt in ["found out", "known before"] {
+        let got = weir.post(&plain("practice-full")).await;
+        assert_eq!(got.status, 429, "{attempt}");
+        let error = got.json()["error"].clone();
+        assert_eq!(error["type"], "usage_limit_reached", "{attempt}");
+        let (at, wait) = (
+            error["resets_at"].as_i64().expect("a time"),
+            error["resets_in_seconds"].as_i64().expect("a span"),
+        );
+        assert!(at > wait && wait > 0, "{error}");
+        assert_eq!(
+            got.headers["retry-after"].to_str().ok(),
+            Some(wait.to_string().as_str()),
+            "{attempt}"
+        );
+    }
+    assert_eq!(accounts(&weir).await.len(), 3, "the second turn asked nobody");
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_is_sent_again() {
+    let weir =
+        Weir::start(&first_account("text = \"half an answer that is cut\", cut_after_event = 6"))
+            .await;
+    let events = weir.post(&plain("practice-full")).await.events();
+    assert_eq!(events.terminals(), 1);
+    let last = events.last();
+    assert_eq!(
+        (last["type"].as_str(), last["response"]["error"]["code"].as_str()),
+        (Some("response.failed"), Some("stream_lost"))
+    );
+    let before = events.0[events.0.len() - 2]["sequence_number"].as_u64().expect("a number");
+    assert_eq!(last["sequence_number"].as_u64(), Some(before + 1));
+    assert_eq!(accounts(&weir).await.len(), 1);
+    let turn = weir.turns().await.remove(0);
+    assert_eq!((&turn["outcome"], &turn["error_code"]), (&json!("failed"), &json!("stream_lost")));
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_request_that_may_have_been_worked_on_is_not_sent_twice() {
+    // The stream breaks right after the backend said that it began.
+    let weir = Weir::start(&first_account("text = \"x\", cut_after_event = 2")).await;
+    let got = weir.post(&plain("practice-full")).await;
+    assert_eq!(got.status, 200, "created proves acceptance");
+    assert_eq!(got.events().last()["response"]["error"]["code"], "stream_lost");
+    assert_eq!(accounts(&weir).await.len(), 1);
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked() {
+    let weir = Weir::start(&first_account("text = \"whole\", no_terminal = true")).await;
+    let events = weir.post(&plain("practice-full")).await.events();
+    let last = events.last();
+    assert_eq!((events.terminals(), last["type"].as_str()), (1, Some("response.completed")));
+    assert_eq!(
+        last["response"]["weir"],
+        json!({"completed_by_weir": true, "usage_estimated": true})
+    );
+    assert!(
+        last["response"]["usage"]["input_tokens"].is_u64(),
+        "OpenCode repeats a turn without usage"
+    );
+    let turn = weir.turns().await.remove(0);
+    assert_eq!(
+        (&turn["outcome"], &turn["error_code"]),
+        (&json!("completed"), &json!("completed_by_weir"))
+    );
+    assert_eq!(turn["input_tokens"], json!(null), "an estimate is not stored as a count");
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_completed_answer_without_usage_gets_a_marked_estimate() {
+    let weir = Weir::start(&first_account("text = \"whole\", no_usage = true")).await;
+    let last = weir.post(&plain("practice-full")).await.events().last().clone();
+    assert!(last["response"]["usage"]["output_tokens"].is_u64());
+    assert_eq!(last["response"]["weir"]["usage_estimated"], true);
+    assert_eq!(weir.turns().await[0]["output_tokens"], json!(null));
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn an_error_event_after_output_reaches_the_client_as_a_failure_with_a_number() {
+    let weir = Weir::start(&first_account(
+        "text = \"some\", error_event = { code = \"server_error\", message = \"oh\" }",
+    ))
+    .await;
+    let events = weir.post(&plain("practice-full")).await.events();
+    let last = events.last();
+    assert_eq!((events.terminals(), last["type"].as_str()), (1, Some("response.failed")));
+    assert!(last["sequence_number"].is_u64(), "clients ignore a failure without one");
+    assert_eq!(last["response"]["error"]["code"], "server_error");
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_silent_backend_is_left_for_the_next_account() {
+    let timers = Timers { silence: Duration::from_millis(50), ..Timers::default() };
+    for reply in ["silent = true", "text = \"x\", stall_after_event = 2"] {
+        let weir = Weir::with(&first_account(reply), timers).await;
+        let events = weir.post(&plain("practice-full")).await.events();
+        assert_eq!(
+            (events.terminals(), events.last()["type"].as_str()),
+            (1, Some("response.completed")),
+            "{reply}"
+        );
+        assert_eq!(accounts(&weir).await.len(), 2, "{reply}");
+        weir.finish().await;
+    }
+}
+
+#[tokio::test]
+async fn a_backend_that_falls_silent_in_an_answer_ends_it() {
+    let timers = Timers { idle: Duration::from_millis(50), ..Timers::default() };
+    let weir =
+        Weir::with(&first_account("text = \"half an answer\", stall_after_event = 6"), timers)
+            .await;
+    let last = weir.post(&plain("practice-full")).await.events().last().clone();
+    assert_eq!(last["response"]["error"]["code"], "backend_silent");
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_pool_that_is_exhausted_after_the_status_fails_in_the_stream() {
+    // Each account says that it began, and then that its limit is reached.
+    let weir = Weir::start("[[rule]]\nreply = { usage_limit_event = true }\n").await;
+    let got = weir.post(&plain("practice-full")).await;
+    assert_eq!(got.status, 200);
+    let events = got.events();
+    assert_eq!(events.kinds(), ["response.failed"], "nothing of the failed attempts is shown");
+    assert!(events.last()["sequence_number"].is_u64());
+    assert_eq!(events.last()["response"]["error"]["code"], "usage_limit_reached");
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_client_without_a_stream_gets_one_document_or_one_error() {
+    let weir = Weir::start(&first_account("status = 429")).await;
+    let body =
+        json!({"model": "practice-full", "input": [user("Reply with the single word alpha")]});
+    let got = weir.post(&body).await;
+    let answer = got.json();
+    assert_eq!(
+        (got.status, &answer["object"], &answer["status"]),
+        (200, &json!("response"), &json!("completed"))
+    );
+    assert_eq!(
+        answer["output"][0]["content"][0]["text"], "alpha",
+        "the backend's own output list is empty"
+    );
+    assert!(answer["usage"]["input_tokens"].is_u64());
+    weir.finish().await;
+    let weir = Weir::start(&first_account("text = \"half an answer\", cut_after_event = 6")).await;
+    let got = weir.post(&body).await;
+    assert_eq!((got.status, got.code().as_str()), (502, "stream_lost"));
+    weir.finish().await;
+}
