@@ -12,7 +12,7 @@ fn first_account(reply: &str) -> String {
     format!("[[rule]]\n{FIRST}\nreply = {{ {reply} }}\n")
 }
 
-async fn accounts(weir: &Weir) -> Vec<String> {
+fn accounts(weir: &Weir) -> Vec<String> {
     weir.upstream().into_iter().map(|request| request.account.unwrap_or_default()).collect()
 }
 
@@ -41,7 +41,7 @@ async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it(
         let got = weir.post(&plain("practice-full")).await;
         if what.starts_with("a page") {
             // A 403 without a word is not known to be the account's fault, so the turn stays and the client is told.
-            assert_eq!((got.status, accounts(&weir).await.len()), (403, 1), "{what}");
+            assert_eq!((got.status, accounts(&weir).len()), (403, 1), "{what}");
             weir.finish().await;
             continue;
         }
@@ -56,7 +56,7 @@ async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it(
             1,
             "{what}"
         );
-        let asked = accounts(&weir).await;
+        let asked = accounts(&weir);
         assert!(
             asked.len() == 2 && asked[0] == "practice 1" && asked[1] != "practice 1",
             "{what}: {asked:?}"
@@ -74,7 +74,7 @@ async fn an_account_at_its_limit_is_left_alone_by_the_next_conversation() {
     let weir = Weir::start(&first_account("status = 429")).await;
     weir.turn("one", &plain("practice-full")).await.events();
     weir.turn("two", &plain("practice-full")).await.events();
-    let asked = accounts(&weir).await;
+    let asked = accounts(&weir);
     assert_eq!(asked.iter().filter(|account| *account == "practice 1").count(), 1, "{asked:?}");
     weir.finish().await;
 }
@@ -86,7 +86,7 @@ async fn a_fault_of_the_request_is_told_at_once() {
             .await;
     let got = weir.post(&plain("practice-full")).await;
     assert_eq!((got.status, got.message().as_str()), (400, "Unsupported value: x"));
-    assert_eq!(accounts(&weir).await.len(), 1);
+    assert_eq!(accounts(&weir).len(), 1);
     weir.finish().await;
 }
 
@@ -95,7 +95,7 @@ async fn a_turn_moves_twice_at_most() {
     let four = "[[rule]]\nreply = { status = 503 }\n";
     let weir = Weir::start(four).await;
     let got = weir.post(&plain("practice-full")).await;
-    assert_eq!((got.status, accounts(&weir).await.len()), (503, 3));
+    assert_eq!((got.status, accounts(&weir).len()), (503, 3));
     assert_eq!(weir.turns().await[0]["moves"], 2);
     weir.finish().await;
 }
@@ -119,7 +119,7 @@ async fn a_pool_at_its_limit_says_when_it_opens() {
             "{attempt}"
         );
     }
-    assert_eq!(accounts(&weir).await.len(), 3, "the second turn asked nobody");
+    assert_eq!(accounts(&weir).len(), 3, "the second turn asked nobody");
     weir.finish().await;
 }
 
@@ -137,7 +137,7 @@ async fn after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_
     );
     let before = events.0[events.0.len() - 2]["sequence_number"].as_u64().expect("a number");
     assert_eq!(last["sequence_number"].as_u64(), Some(before + 1));
-    assert_eq!(accounts(&weir).await.len(), 1);
+    assert_eq!(accounts(&weir).len(), 1);
     let turn = weir.turns().await.remove(0);
     assert_eq!((&turn["outcome"], &turn["error_code"]), (&json!("failed"), &json!("stream_lost")));
     weir.finish().await;
@@ -150,7 +150,7 @@ async fn a_request_that_may_have_been_worked_on_is_not_sent_twice() {
     let got = weir.post(&plain("practice-full")).await;
     assert_eq!(got.status, 200, "created proves acceptance");
     assert_eq!(got.events().last()["response"]["error"]["code"], "stream_lost");
-    assert_eq!(accounts(&weir).await.len(), 1);
+    assert_eq!(accounts(&weir).len(), 1);
     weir.finish().await;
 }
 
@@ -212,7 +212,7 @@ async fn a_silent_backend_is_left_for_the_next_account() {
             (1, Some("response.completed")),
             "{reply}"
         );
-        assert_eq!(accounts(&weir).await.len(), 2, "{reply}");
+        assert_eq!(accounts(&weir).len(), 2, "{reply}");
         weir.finish().await;
     }
 }

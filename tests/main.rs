@@ -9,6 +9,8 @@ mod support;
 mod bad_input;
 /// What becomes of a turn when its client goes away.
 mod cancel;
+/// The contract with the page, as types.
+mod contract;
 /// Accounts that refuse, streams that break, backends that say nothing.
 mod failover;
 /// Host, Origin and the two keys.
@@ -25,3 +27,5 @@ mod modes;
 mod relay;
 /// The rules of the house: levels, sizes, first lines.
 mod tidy;
+/// The event stream of the window.
+mod watch;

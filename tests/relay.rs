@@ -7,9 +7,10 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use weir::accounts::pool::Pool;
 use weir::accounts::secret::Secret;
+use weir::endpoint::sessions::Sessions;
 use weir::endpoint::{Endpoint, router};
 use weir::store::Store;
-use weir::turn::{Shared, Timers, catalogs, modes, namespaces};
+use weir::turn::{Shared, Timers, catalogs, live, modes, namespaces};
 use weir::upstream::open::Upstream;
 
 use crate::support::client::{Got, http, read};
@@ -25,6 +26,7 @@ async fn endpoint(accounts: Vec<weir::accounts::account::Account>) -> (String, A
         store,
         namespaces: namespaces::Namespaces::default(),
         catalogs: catalogs::Catalogs::default(),
+        live: Arc::new(live::Live::new([])),
         timers: Timers::default(),
         tasks: TaskTracker::new(),
         stop: CancellationToken::new(),
@@ -33,10 +35,11 @@ async fn endpoint(accounts: Vec<weir::accounts::account::Account>) -> (String, A
         turns: Arc::clone(&turns),
         data_key: Secret::new("data"),
         control_key: Secret::new("control"),
+        sessions: Arc::new(Sessions::default()),
     };
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    let app = router(&endpoint, Router::new());
+    let app = router(&endpoint, Router::new(), Router::new());
     tokio::spawn(async move { axum::serve(listener, app).await });
     (format!("http://{address}/v1"), turns)
 }

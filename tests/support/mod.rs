@@ -12,7 +12,7 @@ use weir::practice::{Options, Received, Scenario, Server};
 use weir::turn::Timers;
 use weir_core::dialect::mode::ServingMode;
 
-pub(crate) use client::{Events, Got};
+pub(crate) use client::Got;
 
 /// A running Weir with practice accounts, on a folder of its own unless one is given.
 pub(crate) struct Weir {
@@ -48,6 +48,10 @@ impl Weir {
 
     pub(crate) fn practice(&self) -> &Server {
         self.app.practice().expect("started with practice accounts")
+    }
+
+    pub(crate) fn api(&self) -> &weir::api::Api {
+        &self.app.api
     }
 
     pub(crate) fn key(&self) -> &str {

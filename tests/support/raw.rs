@@ -86,7 +86,7 @@ async fn answer(mut socket: TcpStream, answers: Answers, seen: Arc<Mutex<Vec<Str
 
 async fn read_request(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
-    let mut buffer = [0; 16 * 1024];
+    let mut buffer = vec![0; 16 * 1024];
     loop {
         let read = socket.read(&mut buffer).await.unwrap_or(0);
         bytes.extend_from_slice(&buffer[..read]);

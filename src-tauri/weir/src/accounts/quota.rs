@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// One quota period as last read.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, ts_rs::TS)]
 pub struct Window {
     /// Length in minutes: 300 for five hours, 10080 for a week.
     pub minutes: u64,

@@ -7,24 +7,34 @@
 pub mod http;
 pub mod probe;
 pub mod view;
+pub mod watch;
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use tokio_util::sync::CancellationToken;
 use weir_core::dialect::mode::ServingMode;
 
-use crate::store::{CallRow, TurnRow};
+use crate::endpoint::sessions::Sessions;
+use crate::store::{CallRow, DayUsage, TurnRow};
 use crate::turn::{Shared, catalogs};
 use view::{AccountRow, ModelRow, Status};
 
 /// What can be asked.
-#[derive(Clone, Debug, Deserialize, Serialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, ts_rs::TS)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Command {
     Status,
     Models,
+    /// An address of the page that is good once.
+    Open,
+    /// What each model used on each of the latest local days.
+    Usage {
+        days: Option<usize>,
+    },
     SetMode {
         model: String,
+        #[ts(type = "Mode")]
         mode: ServingMode,
     },
     Accounts,
@@ -45,6 +55,8 @@ pub enum Command {
 #[serde(untagged)]
 pub enum Reply {
     Status(Status),
+    Opened { url: String },
+    Usage { usage: Vec<DayUsage> },
     Models { models: Vec<ModelRow> },
     Model { model: ModelRow },
     Accounts { accounts: Vec<AccountRow> },
@@ -54,7 +66,7 @@ pub enum Reply {
 }
 
 /// A turn with its calls in emitted order.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ts_rs::TS)]
 pub struct OneTurn {
     pub turn: TurnRow,
     pub calls: Vec<CallRow>,
@@ -74,6 +86,11 @@ pub struct Api {
     pub base_url: String,
     pub practice: bool,
     pub started_at: i64,
+    /// This start of the program, for watchers.
+    pub epoch: String,
+    pub sessions: Arc<Sessions>,
+    /// Ends the event streams, so that the program can.
+    pub closing: CancellationToken,
 }
 
 /// The most turns that one reply lists.
@@ -82,6 +99,15 @@ const TURNS_LIMIT: usize = 1_000;
 pub async fn dispatch(api: &Api, command: Command) -> Result<Reply, Refusal> {
     match command {
         Command::Status => Ok(Reply::Status(view::status(api))),
+        Command::Open => {
+            let ticket = api.sessions.ticket();
+            let origin = api.base_url.trim_end_matches("/v1");
+            Ok(Reply::Opened { url: format!("{origin}/#ticket={}", ticket.expose()) })
+        }
+        Command::Usage { days } => {
+            let days = days.unwrap_or(30);
+            Ok(Reply::Usage { usage: stored(api, move |store| store.usage_by_day(days)).await? })
+        }
         Command::Accounts => {
             catalogs::ensure(&api.turns).await;
             Ok(Reply::Accounts { accounts: view::accounts(api) })
@@ -129,6 +155,7 @@ async fn set_mode(api: &Api, model: String, mode: ServingMode) -> Result<Reply, 
         }
     })?;
     tracing::info!(model, %mode, "serving mode set");
+    api.turns.live.touch();
     Ok(Reply::Model { model: view::model(api, &model) })
 }
 

@@ -24,15 +24,16 @@ const TRIALS: usize = 3;
 const PROMPT: &str = "Launch 3 subagents at once with the `task` tool, all in this one response, without waiting for one before \
 the next: ask each to reply with the single word alpha, bravo and charlie.";
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ts_rs::TS)]
 pub struct Report {
     pub model: String,
     pub account: String,
     pub trials: Vec<TrialRow>,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, ts_rs::TS)]
 pub struct TrialRow {
+    #[ts(type = "Dialect")]
     pub dialect: Dialect,
     pub trial: usize,
     /// `accepted`, or the backend's code.

@@ -8,29 +8,35 @@ use weir_core::dialect::mode::{Dialect, ServingMode};
 use super::Api;
 use crate::accounts::pool::AccountView;
 use crate::accounts::quota::Window;
-use crate::turn::clock::{now_ms, now_s};
+use crate::store::{CallRow, DayUsage, TurnRow};
+use crate::turn::clock::now_s;
 use crate::turn::decide;
+use crate::turn::live::LiveTurn;
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ts_rs::TS)]
 pub struct Status {
     pub version: &'static str,
     pub base_url: String,
     /// The backend is the practice upstream.
     pub practice: bool,
-    pub uptime_s: i64,
+    /// Unix milliseconds.
+    pub started_at: i64,
     pub in_flight: u32,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ts_rs::TS)]
 pub struct ModelRow {
     pub model: String,
     pub display_name: Option<String>,
     /// The user's choice.
+    #[ts(type = "Mode")]
     pub mode: ServingMode,
     /// What the next turn would be sent in.
+    #[ts(type = "Dialect")]
     pub dialect: Dialect,
     pub reason: String,
     /// What auto would resolve to.
+    #[ts(type = "Dialect")]
     pub auto_dialect: Dialect,
     /// What the catalog says, where it says anything.
     pub lite_in_catalog: Option<bool>,
@@ -38,7 +44,7 @@ pub struct ModelRow {
     pub accounts: usize,
 }
 
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ts_rs::TS)]
 pub struct AccountRow {
     pub name: String,
     pub plan: Option<String>,
@@ -47,9 +53,60 @@ pub struct AccountRow {
     /// Why it is not ready, in a sentence.
     pub reason: Option<String>,
     pub in_flight: u32,
+    /// By length, shortest first; a window that was not reported is absent.
     pub windows: Vec<Window>,
-    /// Seconds since a window was last reported.
-    pub reading_age_s: Option<i64>,
+    /// When a window was last reported, in unix seconds.
+    pub read_at: Option<i64>,
+}
+
+/// What was used since local midnight.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ts_rs::TS)]
+pub struct Today {
+    pub turns: u32,
+    /// How many of the turns said what they used; the sums are of these.
+    pub reported: u32,
+    pub input_tokens: Option<i64>,
+    pub cached_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+}
+
+/// A turn with its calls in emitted order.
+#[derive(Clone, Debug, PartialEq, Serialize, ts_rs::TS)]
+pub struct TurnView {
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub turn: TurnRow,
+    pub calls: Vec<CallRow>,
+}
+
+impl From<LiveTurn> for TurnView {
+    fn from(live: LiveTurn) -> Self {
+        Self { turn: live.row, calls: live.calls }
+    }
+}
+
+/// The sums of today; a store that cannot be read shows as nothing reported, and the log says why.
+pub async fn today(api: &Api) -> Today {
+    let store = api.turns.store.clone();
+    let read = tokio::task::spawn_blocking(move || store.usage_today()).await;
+    let rows = match read {
+        Ok(Ok(rows)) => rows,
+        Ok(Err(error)) => {
+            tracing::warn!(%error, "today's usage could not be read");
+            Vec::new()
+        }
+        Err(_) => Vec::new(),
+    };
+    let sum = |tokens: fn(&DayUsage) -> Option<i64>| {
+        rows.iter().filter_map(tokens).reduce(|all, one| all + one)
+    };
+    Today {
+        turns: rows.iter().map(|row| row.turns).sum(),
+        reported: rows.iter().map(|row| row.reported).sum(),
+        input_tokens: sum(|row| row.input_tokens),
+        cached_tokens: sum(|row| row.cached_tokens),
+        output_tokens: sum(|row| row.output_tokens),
+    }
 }
 
 pub fn status(api: &Api) -> Status {
@@ -57,7 +114,7 @@ pub fn status(api: &Api) -> Status {
         version: env!("CARGO_PKG_VERSION"),
         base_url: api.base_url.clone(),
         practice: api.practice,
-        uptime_s: (now_ms() - api.started_at) / 1000,
+        started_at: api.started_at,
         in_flight: api.turns.pool.views().iter().map(|account| account.in_flight).sum(),
     }
 }
@@ -117,6 +174,6 @@ fn row(account: AccountView, now: i64) -> AccountRow {
         reason,
         in_flight: account.in_flight,
         windows: account.windows,
-        reading_age_s: account.read_at.map(|at| now - at),
+        read_at: account.read_at,
     }
 }

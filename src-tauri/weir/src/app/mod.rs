@@ -6,6 +6,7 @@
 //! **Invariant**: construction has no effect on a folder or a port that somebody else uses.
 
 pub mod folder;
+pub mod remote;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -22,9 +23,11 @@ use crate::accounts::pool::Pool;
 use crate::accounts::secret::Secret;
 use crate::api::{self, Api};
 use crate::endpoint::listen::{self, BindError};
+use crate::endpoint::sessions::Sessions;
 use crate::endpoint::{self, Endpoint};
 use crate::practice;
 use crate::store::{OpenError, Store, StoreError};
+use crate::turn::live::{Live, LiveTurn};
 use crate::turn::modes::Modes;
 use crate::turn::{Shared, Timers, catalogs, clock};
 use crate::upstream::open::Upstream;
@@ -32,6 +35,9 @@ use folder::{Folder, FolderError, Running};
 
 /// How long running turns may go on after the program was asked to end.
 const DRAIN: Duration = Duration::from_secs(10);
+
+/// How many turns of earlier runs are shown.
+const REMEMBERED: usize = 50;
 
 #[derive(Debug)]
 pub struct Config {
@@ -130,6 +136,7 @@ impl App {
             pool: Pool::new(accounts),
             upstream: Upstream::new().map_err(StartError::Network)?,
             modes: Modes::load(store.clone()).map_err(StartError::Settings)?,
+            live: Arc::new(Live::new(remembered(&store))),
             store,
             namespaces: crate::turn::namespaces::Namespaces::default(),
             catalogs: catalogs::Catalogs::default(),
@@ -140,16 +147,28 @@ impl App {
         let port = listeners[0].local_addr().map(|at| at.port()).unwrap_or(config.port);
         let origin = format!("http://127.0.0.1:{port}");
         let base_url = format!("{origin}/v1");
+        let (accepting, servers) = (CancellationToken::new(), TaskTracker::new());
         let api = Api {
             turns: Arc::clone(&turns),
             base_url: base_url.clone(),
             practice: practice.is_some(),
             started_at: clock::now_ms(),
+            epoch: format!("{:x}", clock::now_ms()),
+            sessions: Arc::new(Sessions::default()),
+            closing: accepting.clone(),
         };
         let keys = folder.keys().map_err(StartError::Folder)?;
-        let endpoint = Endpoint { turns, data_key: keys.data.clone(), control_key: keys.control };
-        let router = endpoint::router(&endpoint, api::http::router(api.clone()));
-        let (accepting, servers) = (CancellationToken::new(), TaskTracker::new());
+        let endpoint = Endpoint {
+            turns,
+            data_key: keys.data.clone(),
+            control_key: keys.control,
+            sessions: Arc::clone(&api.sessions),
+        };
+        let router = endpoint::router(
+            &endpoint,
+            api::http::control(api.clone()),
+            api::http::entrance(api.clone()),
+        );
         for listener in listeners {
             servers.spawn(serve(listener, router.clone(), accepting.clone()));
         }
@@ -205,6 +224,19 @@ async fn serve(listener: TcpListener, router: Router, accepting: CancellationTok
     {
         tracing::error!(%error, "the endpoint stopped");
     }
+}
+
+/// The latest turns of earlier runs. A history that cannot be read does not keep the program from serving.
+fn remembered(store: &Store) -> Vec<LiveTurn> {
+    let rows = store.turns(REMEMBERED).unwrap_or_else(|error| {
+        tracing::error!(%error, "the history could not be read");
+        Vec::new()
+    });
+    let with_calls = rows.into_iter().map(|row| {
+        let calls = store.turn(&row.id).ok().flatten().map(|(_, calls)| calls).unwrap_or_default();
+        LiveTurn { row, calls }
+    });
+    with_calls.collect()
 }
 
 fn practice_account(account: &practice::PracticeAccount, server: &practice::Server) -> Account {

@@ -38,9 +38,9 @@ fn row(account: &Value) -> Vec<String> {
         or_dash(account["state"].as_str()),
         or_dash(account["in_flight"].as_i64()),
         if left.is_empty() { "not reported yet".into() } else { left.join(", ") },
-        account["reading_age_s"]
+        account["read_at"]
             .as_i64()
-            .map_or_else(|| "–".into(), |age| format!("{} ago", span(age))),
+            .map_or_else(|| "–".into(), |at| format!("{} ago", span(now_s() - at))),
     ]
 }
 

@@ -15,6 +15,7 @@ mod ask;
 mod key;
 mod mode;
 mod models;
+mod open;
 mod serve;
 mod snippet;
 mod status;
@@ -33,7 +34,7 @@ use weir_core::dialect::mode::ServingMode;
     name = "weir",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  weir serve --practice            try Weir without an account\n  weir key                         the key that clients send\n  weir mode                        what each model is sent as, and why\n  weir mode MODEL full             send MODEL in the full form from the next turn on\n  weir mode MODEL --probe          compare both forms (sends six small turns)\n  weir status                      what runs now\n  weir accounts                    what is left, and when it resets\n  weir models                      what the pool offers\n  weir turns                       the latest turns\n  weir turns show ID               one turn with its calls"
+    after_help = "Examples:\n  weir serve --practice            try Weir without an account\n  weir key                         the key that clients send\n  weir mode                        what each model is sent as, and why\n  weir mode MODEL full             send MODEL in the full form from the next turn on\n  weir mode MODEL --probe          compare both forms (sends six small turns)\n  weir open                        the page, in a browser\n  weir status                      what runs now\n  weir accounts                    what is left, and when it resets\n  weir models                      what the pool offers\n  weir turns                       the latest turns\n  weir turns show ID               one turn with its calls"
 )]
 struct Weir {
     #[command(flatten)]
@@ -67,6 +68,10 @@ enum Command {
     ///
     /// Example: weir mode gpt-6-sol full
     Mode(mode::Mode),
+    /// Open the page in a browser, with an address that is good once.
+    ///
+    /// Example: weir open --print
+    Open(open::Open),
     /// Say what runs now.
     ///
     /// Example: weir status --json
@@ -114,6 +119,7 @@ pub fn run() -> ExitCode {
             Command::Serve(serve) => serve::run(serve, weir.place).await,
             Command::Key => key::run(&weir.place),
             Command::Mode(mode) => mode::run(mode, &weir.place).await,
+            Command::Open(open) => open::run(open, &weir.place).await,
             Command::Status(shape) => status::run(shape, &weir.place).await,
             Command::Accounts(shape) => accounts::run(shape, &weir.place).await,
             Command::Models(shape) => models::run(shape, &weir.place).await,

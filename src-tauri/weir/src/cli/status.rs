@@ -3,6 +3,7 @@
 use super::table::span;
 use super::{Failed, Place, Shape, ask};
 use crate::api::Command;
+use crate::turn::clock::now_ms;
 
 pub(super) async fn run(shape: Shape, place: &Place) -> Result<(), Failed> {
     let status = ask::must(place, &Command::Status).await?;
@@ -16,6 +17,10 @@ pub(super) async fn run(shape: Shape, place: &Place) -> Result<(), Failed> {
     if status["practice"] == true {
         println!("Practice: the answers are scripted, no account is used and no model answers.");
     }
-    println!("Running for {}, {} turn(s) in flight", span(number("uptime_s")), number("in_flight"));
+    println!(
+        "Running for {}, {} turn(s) in flight",
+        span((now_ms() - number("started_at")) / 1000),
+        number("in_flight")
+    );
     Ok(())
 }

@@ -10,7 +10,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, header};
 
+use std::sync::Arc;
+
+use super::Endpoint;
 use super::error::Problem;
+use super::sessions::Sessions;
 use crate::accounts::secret::Secret;
 
 /// Checks `Host` and `Origin` of every request.
@@ -38,10 +42,32 @@ pub async fn origin(request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Asks for the key of a group of routes.
-pub async fn key(State(expected): State<Secret>, request: Request, next: Next) -> Response {
+/// The keys that open a group of routes.
+#[derive(Clone, Debug)]
+pub struct Keys {
+    key: Secret,
+    sessions: Option<Arc<Sessions>>,
+}
+
+impl Keys {
+    pub fn data(endpoint: &Endpoint) -> Self {
+        Self { key: endpoint.data_key.clone(), sessions: None }
+    }
+
+    pub fn control(endpoint: &Endpoint) -> Self {
+        Self { key: endpoint.control_key.clone(), sessions: Some(Arc::clone(&endpoint.sessions)) }
+    }
+
+    fn open_to(&self, offered: &str) -> bool {
+        self.key.matches(offered)
+            || self.sessions.as_ref().is_some_and(|sessions| sessions.knows(offered))
+    }
+}
+
+/// Asks for a key of a group of routes.
+pub async fn key(State(keys): State<Keys>, request: Request, next: Next) -> Response {
     match bearer(request.headers()) {
-        Some(offered) if expected.matches(offered) => next.run(request).await,
+        Some(offered) if keys.open_to(offered) => next.run(request).await,
         Some(_) => Problem::new(
             401,
             "wrong_key",

@@ -14,6 +14,7 @@ pub mod listen;
 pub mod models;
 pub mod page;
 pub mod responses;
+pub mod sessions;
 
 use std::sync::Arc;
 
@@ -27,6 +28,8 @@ use serde_json::json;
 use crate::accounts::secret::Secret;
 use crate::turn::Shared;
 use error::Problem;
+use guard::Keys;
+use sessions::Sessions;
 
 /// What the routes share.
 #[derive(Clone, Debug)]
@@ -36,22 +39,25 @@ pub struct Endpoint {
     pub data_key: Secret,
     /// Changes Weir.
     pub control_key: Secret,
+    /// Keys of open pages, which change Weir too.
+    pub sessions: Arc<Sessions>,
 }
 
-/// The routes for clients, guarded; `control` are routes that ask for the control key.
-pub fn router(endpoint: &Endpoint, control: Router) -> Router {
+/// The routes for clients, guarded. `control` are routes that ask for the control key, `open` ask for none.
+pub fn router(endpoint: &Endpoint, control: Router, open: Router) -> Router {
     let codex = Router::new()
         .route("/responses", post(responses::create).get(responses::upgrade))
         .route("/models", get(models::list));
     let clients = Router::new()
         .nest("/v1", codex.clone())
         .nest("/backend-api/codex", codex)
-        .layer(from_fn_with_state(endpoint.data_key.clone(), guard::key))
+        .layer(from_fn_with_state(Keys::data(endpoint), guard::key))
         .with_state(endpoint.clone());
-    let control = control.layer(from_fn_with_state(endpoint.control_key.clone(), guard::key));
+    let control = control.layer(from_fn_with_state(Keys::control(endpoint), guard::key));
     Router::new()
         .merge(clients)
         .merge(control)
+        .merge(open)
         .route("/healthz", get(health))
         .merge(page::router())
         .fallback(unknown)

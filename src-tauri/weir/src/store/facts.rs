@@ -42,7 +42,7 @@ pub enum Fact {
 }
 
 /// One turn: who asked, what was decided and why, when things happened, what it cost, how it ended.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ts_rs::TS)]
 pub struct TurnRow {
     pub id: String,
     /// Unix milliseconds.
@@ -53,8 +53,10 @@ pub struct TurnRow {
     pub client: String,
     pub model: String,
     /// What the user had chosen for the model when the turn was decided.
+    #[ts(type = "Mode")]
     pub mode: ServingMode,
     /// The form in which the turn was sent upstream.
+    #[ts(type = "Dialect")]
     pub dialect: Dialect,
     pub mode_reason: String,
     /// The account's name, if one was found to pay.
@@ -90,7 +92,7 @@ pub struct TurnRow {
 }
 
 /// One call of a turn, as emitted and as booked.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct CallRow {
     /// The place among the calls of this turn, from 0.
     pub index: u32,

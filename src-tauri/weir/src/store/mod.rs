@@ -16,6 +16,7 @@ mod readers;
 mod rollup;
 mod schema;
 mod settings;
+mod today;
 mod turns;
 mod version;
 mod words;
@@ -120,6 +121,11 @@ impl Store {
     /// were forgotten (see [`RETENTION_DAYS`]) are still there.
     pub fn usage_by_day(&self, days: usize) -> Result<Vec<DayUsage>, StoreError> {
         self.0.readers.with(|db| rollup::by_day(db, days))
+    }
+
+    /// What each model used since local midnight.
+    pub fn usage_today(&self) -> Result<Vec<DayUsage>, StoreError> {
+        self.0.readers.with(today::usage)
     }
 }
 

@@ -25,7 +25,7 @@ CREATE TABLE usage_day (
 ";
 
 /// What one model used on one local day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ts_rs::TS)]
 pub struct DayUsage {
     /// `2026-08-17`.
     pub day: String,

@@ -49,4 +49,5 @@ async fn read(shared: &Shared, account: &Account) {
             shared.pool.set_trouble(&account.id, trouble);
         }
     }
+    shared.live.touch();
 }

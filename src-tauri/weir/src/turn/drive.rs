@@ -35,12 +35,13 @@ pub async fn drive(shared: Arc<Shared>, order: Order, mut sink: Sink) {
         None => decide(&shared, order.body.model()),
     };
     let mut journal =
-        Journal::open(&shared.store, &order.caller, &order.body, order.request_bytes, &decision);
+        Journal::open(&shared, &order.caller, &order.body, order.request_bytes, &decision);
     let end = match ready {
         Waited::Gone => cancelled(),
         _ => run(&shared, order, &decision, &mut journal, &mut sink, &mut courtesy).await,
     };
     journal.close(&end);
+    shared.live.touch();
 }
 
 async fn run(

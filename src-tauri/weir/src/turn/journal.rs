@@ -5,15 +5,19 @@
 //!
 //! **Invariant**: scheduling facts only; no argument, prompt, answer or token passes through here.
 
+use std::sync::Arc;
+
 use tokio::time::Instant;
 use weir_core::dialect::body::Body;
 use weir_core::dialect::event::Usage;
 use weir_core::dialect::item::{Item, fresh_outputs};
 use weir_core::dialect::mode::Decision;
 
+use super::Shared;
 use super::caller::Caller;
 use super::clock::now_ms;
-use crate::store::{Fact, Store, TurnRow};
+use super::live::Live;
+use crate::store::{CallRow, Fact, Store, TurnRow};
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,7 @@ impl End {
 #[derive(Debug)]
 pub struct Journal {
     store: Store,
+    live: Arc<Live>,
     row: TurnRow,
     begun: Instant,
     calls: u32,
@@ -68,7 +73,7 @@ pub struct Journal {
 impl Journal {
     /// Opens a turn's row and books the outputs that came with its request, in the order in which they came.
     pub fn open(
-        store: &Store,
+        shared: &Shared,
         caller: &Caller,
         body: &Body,
         request_bytes: usize,
@@ -103,8 +108,11 @@ impl Journal {
             error_code: None,
             error_message: None,
         };
+        let (store, live) = (shared.store.clone(), Arc::clone(&shared.live));
         store.record(Fact::Turn(row.clone()));
+        live.turn(&row);
         for call_id in fresh_outputs(body.items()) {
+            live.booked(&row.conversation, call_id, started_at, &row.id);
             store.record(Fact::Booked {
                 conversation: row.conversation.clone(),
                 call_id: call_id.to_owned(),
@@ -112,7 +120,7 @@ impl Journal {
                 by_turn: row.id.clone(),
             });
         }
-        Self { store: store.clone(), row, begun: Instant::now(), calls: 0 }
+        Self { store, live, row, begun: Instant::now(), calls: 0 }
     }
 
     fn elapsed_ms(&self) -> Option<i64> {
@@ -130,6 +138,7 @@ impl Journal {
             None => reason.to_owned(),
         });
         self.row.upstream_bytes += bytes(upstream_bytes);
+        self.live.turn(&self.row);
     }
 
     /// An attempt failed before the commit point.
@@ -138,29 +147,49 @@ impl Journal {
     }
 
     pub fn accepted(&mut self) {
-        self.row.accepted_ms = self.row.accepted_ms.or(self.elapsed_ms());
+        if self.row.accepted_ms.is_none() {
+            self.row.accepted_ms = self.elapsed_ms();
+            self.live.turn(&self.row);
+        }
     }
 
     pub fn first_event(&mut self) {
-        self.row.first_event_ms = self.row.first_event_ms.or(self.elapsed_ms());
+        if self.row.first_event_ms.is_none() {
+            self.row.first_event_ms = self.elapsed_ms();
+            self.live.turn(&self.row);
+        }
     }
 
     pub fn committed(&mut self) {
-        self.row.committed_ms = self.row.committed_ms.or(self.elapsed_ms());
+        if self.row.committed_ms.is_none() {
+            self.row.committed_ms = self.elapsed_ms();
+            self.live.turn(&self.row);
+        }
     }
 
     /// A call of this turn is complete; its place in emitted order is the order of these calls.
     pub fn emitted(&mut self, item: &Item) {
         let Some(call_id) = item.call_id() else { return };
-        self.store.record(Fact::Emitted {
-            turn: self.row.id.clone(),
+        let call = CallRow {
             index: self.calls,
             call_id: call_id.to_owned(),
             tool: item.name().unwrap_or(item.kind()).to_owned(),
             kind: item.kind().to_owned(),
-            at: now_ms(),
-        });
+            emitted_at: now_ms(),
+            booked_at: None,
+            booked_position: None,
+            booked_by: None,
+        };
         self.calls += 1;
+        self.store.record(Fact::Emitted {
+            turn: self.row.id.clone(),
+            index: call.index,
+            call_id: call.call_id.clone(),
+            tool: call.tool.clone(),
+            kind: call.kind.clone(),
+            at: call.emitted_at,
+        });
+        self.live.emitted(&self.row.id, call);
     }
 
     pub fn used(&mut self, usage: Option<Usage>) {
@@ -196,6 +225,7 @@ impl Drop for Journal {
     fn drop(&mut self) {
         self.row.outcome.get_or_insert_with(|| "lost".into());
         self.store.record(Fact::Turn(self.row.clone()));
+        self.live.turn(&self.row);
     }
 }
 

@@ -15,6 +15,7 @@ pub mod decide;
 pub mod drive;
 pub mod ending;
 pub mod journal;
+pub mod live;
 pub mod modes;
 pub mod namespaces;
 pub mod progress;
@@ -45,6 +46,8 @@ pub struct Shared {
     pub modes: modes::Modes,
     pub namespaces: namespaces::Namespaces,
     pub catalogs: catalogs::Catalogs,
+    /// What watchers see.
+    pub live: Arc<live::Live>,
     pub timers: Timers,
     /// Every task that must have ended before the program may.
     pub tasks: TaskTracker,

@@ -139,6 +139,7 @@ impl Relay<'_> {
         {
             let now = now_s();
             self.shared.pool.observe(&self.account, &quota::from_event(&said, now), now);
+            self.shared.live.touch();
         }
     }
 
