@@ -1,6 +1,7 @@
 /**
  * What a failed run leaves behind, so that nobody has to run it again to learn why.
  */
+import assert from 'node:assert/strict';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { tail } from './process.mjs';
@@ -9,8 +10,9 @@ import { outline } from './record.mjs';
 const OUT = join(import.meta.dirname, '../out');
 
 /**
- * Runs the body of a test; when it fails, prints the ends of what Weir and the last client wrote,
- * and the record in outline, and keeps the record whole.
+ * Runs the body of a test, after which the upstream must have had nothing to refuse. When it fails,
+ * prints the ends of what Weir and the last client wrote and the record in outline, and keeps the
+ * record whole.
  * @param {import('node:test').TestContext} t
  * @param {import('./weir.mjs').Weir} weir
  * @param {(saw: <R extends {trace: string}>(run: R) => R) => Promise<void>} body passes each client's run through `saw`
@@ -22,6 +24,9 @@ export async function withEvidence(t, weir, body) {
       client = run.trace;
       return run;
     });
+    // The practice upstream checks every request as the real backend would; a client may hide a refusal.
+    const refused = (await weir.record()).filter(({ status, outcome }) => status !== 200 && outcome !== 'cancelled');
+    assert.equal(outline(refused), '', 'requests that the upstream refused');
   } catch (error) {
     const record = await weir.record();
     const kept = join(OUT, `${t.name.replaceAll(/[^a-z0-9]+/gi, '-')}.record.jsonl`);

@@ -51,24 +51,20 @@ function binary() {
  */
 
 /**
- * @param {{config: string, model: string, prompt: string}} run `config` is the text of an opencode.json
+ * @param {{config: string, model: string, prompt: string, title?: string}} run `config` is the text of an opencode.json;
+ *   with a `title` OpenCode does not ask the model for one
  * @returns {Promise<Ran>}
  */
-export async function runOpenCode({ config, model, prompt }) {
+export async function runOpenCode({ config, model, prompt, title }) {
   const home = await sandbox();
   try {
     const folder = join(home.env.XDG_CONFIG_HOME, 'opencode');
     await mkdir(folder);
     await writeFile(join(folder, 'opencode.json'), config);
     const started = performance.now();
-    const child = new Child(
-      binary(),
-      ['run', '--format', 'json', '--print-logs', '--log-level', 'WARN', '--model', `weir/${model}`, prompt],
-      {
-        cwd: home.work,
-        env: { ...home.env, ...QUIET },
-      },
-    );
+    const args = ['run', '--format', 'json', '--print-logs', '--log-level', 'WARN', '--model', `weir/${model}`];
+    if (title) args.push('--title', title);
+    const child = new Child(binary(), [...args, prompt], { cwd: home.work, env: { ...home.env, ...QUIET } });
     const code = await child.finish(RUN_LIMIT_MS);
     const events = child.stdout
       .split('\n')

@@ -55,15 +55,18 @@ export function offeredTools(body) {
 }
 
 /**
- * Sorts the turns of one session. A turn that offers no tools is the client's own errand (a title).
+ * Sorts the turns of one OpenCode session by what they offer: only the parent may launch subagents,
+ * and a turn without tools is the client's own errand (a title).
  * @param {Received[]} requests
  */
 export function turns(requests) {
-  const working = requests.filter((request) => offeredTools(request.body).length > 0);
+  const offers = requests.map((request) => ({ request, tools: offeredTools(request.body) }));
+  const those = (/** @type {(tools: string[]) => boolean} */ which) =>
+    offers.filter(({ tools }) => which(tools)).map(({ request }) => request);
   return {
-    parent: working.filter((request) => request.parent === null),
-    children: working.filter((request) => request.parent !== null),
-    errands: requests.filter((request) => !working.includes(request)),
+    parent: those((tools) => tools.includes('task')),
+    children: those((tools) => tools.length > 0 && !tools.includes('task')),
+    errands: those((tools) => tools.length === 0),
   };
 }
 

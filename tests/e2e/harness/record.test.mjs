@@ -79,10 +79,11 @@ test('tools are found in both dialects and out of their namespace', () => {
   ]);
 });
 
-test('a turn without tools is an errand', () => {
-  const errand = request({ parent: null, body: { input: [] } });
-  const sorted = turns([errand, { ...full, parent: null }, { ...lite, parent: 'p' }]);
-  assert.deepEqual([sorted.errands.length, sorted.parent.length, sorted.children.length], [1, 1, 1]);
+test('only the parent offers subagents, and a turn without tools is an errand', () => {
+  const offering = (/** @type {string[]} */ ...names) =>
+    request({ body: { input: [], tools: names.map((name) => ({ type: 'function', name })) } });
+  const sorted = turns([offering(), offering('bash', 'task'), lite, offering('bash')]);
+  assert.deepEqual([sorted.errands.length, sorted.parent.length, sorted.children.length], [1, 2, 1]);
 });
 
 test('a body in the wrong dialect is refused', () => {
