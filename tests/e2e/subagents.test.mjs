@@ -49,7 +49,7 @@ for (const count of [3, 8]) {
      */
     async function launch(mode, saw) {
       const mark = await weir.mark();
-      const run = saw(await runOpenCode({ config, model: MODEL, prompt, title: 'Subagents' }));
+      const run = saw(await runOpenCode({ config, model: MODEL, prompt }));
       assert.equal(run.code, 0, 'OpenCode ends well');
       const requests = await weir.recordSince(mark, (all) => all.some(({ body }) => outputs(body).length === count));
       const { parent, children } = turns(requests);
@@ -68,6 +68,7 @@ for (const count of [3, 8]) {
         assert.equal(outcome, 'completed', `request ${number}`);
       assert.equal(children.length, count, 'one conversation per subagent');
       assert.equal(new Set(children.map(({ conversation }) => conversation)).size, count);
+      for (const child of children) assert.equal(child.parent, parent[0].conversation, 'a subagent names its parent');
       assert.deepEqual(
         tasks(run).map(({ status }) => status),
         words.map(() => 'completed'),

@@ -51,11 +51,10 @@ function binary() {
  */
 
 /**
- * @param {{config: string, model: string, prompt: string, title?: string}} run `config` is the text of an opencode.json;
- *   with a `title` OpenCode does not ask the model for one
+ * @param {{config: string, model: string, prompt: string}} run `config` is the text of an opencode.json
  * @returns {Promise<Ran>}
  */
-export async function runOpenCode({ config, model, prompt, title }) {
+export async function runOpenCode({ config, model, prompt }) {
   const home = await sandbox();
   try {
     const folder = join(home.env.XDG_CONFIG_HOME, 'opencode');
@@ -63,7 +62,6 @@ export async function runOpenCode({ config, model, prompt, title }) {
     await writeFile(join(folder, 'opencode.json'), config);
     const started = performance.now();
     const args = ['run', '--format', 'json', '--print-logs', '--log-level', 'WARN', '--model', `weir/${model}`];
-    if (title) args.push('--title', title);
     const child = new Child(binary(), [...args, prompt], { cwd: home.work, env: { ...home.env, ...QUIET } });
     const code = await child.finish(RUN_LIMIT_MS);
     const events = child.stdout

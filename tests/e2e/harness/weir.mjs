@@ -36,13 +36,15 @@ export class Weir {
   died;
 
   /**
+   * @param {string} program
    * @param {import('./sandbox.mjs').Sandbox} home
    * @param {string[]} options of `weir serve --practice`
    */
-  constructor(home, options) {
+  constructor(program, home, options) {
+    this.program = program;
     this.home = home;
     const args = ['serve', '--practice', '--port', '0', '--data', this.data, ...options];
-    this.child = new Child(binary(), args, { cwd: home.work, env: home.env });
+    this.child = new Child(program, args, { cwd: home.work, env: home.env });
   }
 
   get data() {
@@ -58,10 +60,11 @@ export class Weir {
    * @returns {Promise<Weir>}
    */
   static async start({ scenario }) {
+    const program = binary();
     const home = await sandbox();
     const script = join(home.root, 'scenario.toml');
     await writeFile(script, scenario);
-    const weir = new Weir(home, ['--json', '--record', join(home.root, 'record.jsonl'), '--scenario', script]);
+    const weir = new Weir(program, home, ['--json', '--record', join(home.root, 'record.jsonl'), '--scenario', script]);
     try {
       const line = await weir.child.until((text) => /^(.*)\n/.exec(text)?.[1], START_LIMIT_MS);
       const ready = JSON.parse(line);
@@ -86,7 +89,8 @@ export class Weir {
    * @returns {Promise<{config: any, key: string}>} `key` is what `weir key` prints for the same data folder
    */
   static async greeting() {
-    const weir = new Weir(await sandbox(), []);
+    const program = binary();
+    const weir = new Weir(program, await sandbox(), []);
     try {
       const config = await weir.child.until(printedConfig, START_LIMIT_MS);
       return { config, key: (await weir.command('key')).trim() };
@@ -101,7 +105,7 @@ export class Weir {
    * @returns {Promise<string>} what it printed
    */
   async command(...args) {
-    const child = new Child(binary(), [...args, '--data', this.data], { cwd: this.home.work, env: this.home.env });
+    const child = new Child(this.program, [...args, '--data', this.data], { cwd: this.home.work, env: this.home.env });
     const code = await child.finish(COMMAND_LIMIT_MS);
     if (code !== 0) throw new Error(`weir ${args.join(' ')} ended with ${code}\n${child.stderr}`);
     return child.stdout;
