@@ -1,14 +1,14 @@
 /**
  * The released Codex CLI, run once through `codex exec`.
  *
- * As with OpenCode the platform's binary is started directly, in a home of its own. Commands run
- * without Codex's sandbox, because kernels of test machines often forbid the namespaces it needs.
+ * It gets a new home each time. Commands run without Codex's sandbox, because kernels of test
+ * machines often forbid the namespaces it needs.
  */
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { arch, platform } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
+import { installed } from './installed.mjs';
 import { Child } from './process.mjs';
 import { sandbox } from './sandbox.mjs';
 
@@ -24,11 +24,7 @@ const TRIPLES = {
 /** @returns {string} */
 function binary() {
   const here = `${platform()}-${arch()}`;
-  const require = createRequire(import.meta.url);
-  const manifest = require.resolve(`@openai/codex-${here}/package.json`);
-  const path = join(dirname(manifest), 'vendor', TRIPLES[here], 'bin/codex');
-  if (!existsSync(path)) throw new Error(`there is no ${path}: run "npm ci" here`);
-  return path;
+  return installed(`@openai/codex-${here}`, join('vendor', TRIPLES[here] ?? '', 'bin/codex'), 'CODEX_BIN');
 }
 
 /**

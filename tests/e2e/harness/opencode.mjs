@@ -1,14 +1,12 @@
 /**
  * The released OpenCode, run once with one prompt.
  *
- * Its platform binary is started directly: the package's own start file is put in place by an
- * install script, and npm does not run those unless asked. The flags only keep it from the network.
+ * It gets a new home each time, and flags that only keep it from the network.
  */
-import { existsSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
 import { arch, platform } from 'node:os';
+import { join } from 'node:path';
+import { installed } from './installed.mjs';
 import { Child } from './process.mjs';
 import { sandbox } from './sandbox.mjs';
 
@@ -23,23 +21,8 @@ const QUIET = {
   OPENCODE_PURE: '1',
 };
 
-/** @returns {string} */
-function binary() {
-  const require = createRequire(import.meta.url);
-  // The baseline build is the same program for processors without AVX2, so it runs on all.
-  const names = [`opencode-${platform()}-${arch()}-baseline`, `opencode-${platform()}-${arch()}`];
-  for (const name of names) {
-    try {
-      const path = join(dirname(require.resolve(`${name}/package.json`)), 'bin/opencode');
-      if (existsSync(path)) return path;
-    } catch (error) {
-      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'MODULE_NOT_FOUND') throw error;
-    }
-  }
-  throw new Error(
-    `none of ${names.join(', ')} is installed: run "npm ci" here, or "npm install" on a platform that the lock file lacks`,
-  );
-}
+/** The baseline build is the same program for processors without AVX2, so it runs on all. */
+const binary = () => installed(`opencode-${platform()}-${arch()}-baseline`, 'bin/opencode', 'OPENCODE_BIN');
 
 /**
  * @typedef {object} Ran
