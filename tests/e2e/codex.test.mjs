@@ -127,4 +127,16 @@ describe('Codex CLI runs two commands', () => {
       assert.deepEqual(result.run.files, { 'left-saw-right': 'no\n', 'right-saw-left': 'yes\n' });
     }),
   );
+
+  test('a hosted tool in Lite is refused at once, with the way out, and nothing goes upstream', LIMIT, (t) =>
+    withEvidence(t, weir, async (saw) => {
+      const config = (await snippet('codex.toml', weir)).replace('web_search = "disabled"', '');
+      const run = saw(await runCodex({ config, model: MODEL, prompt: 'Hello', files: [] }));
+      assert.equal(run.code, 1);
+      const errors = run.events.filter(({ type }) => type === 'error');
+      assert.equal(errors.length, 1, 'Codex does not try again');
+      assert.match(errors[0].message, /web_search.*weir mode practice-lite full/);
+      assert.deepEqual(await weir.recordSince(0, () => true), []);
+    }),
+  );
 });
