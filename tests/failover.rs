@@ -5,7 +5,8 @@ use weir::turn::Timers;
 
 use crate::support::{Weir, plain, user};
 
-const FIRST: &str = "when = { account = \"practice 1\" }";
+/// The account with the most left, which is asked first.
+const FIRST: &str = "when = { account = \"practice 2\" }";
 
 /// A first account that answers so, and others that serve.
 fn first_account(reply: &str) -> String {
@@ -58,7 +59,7 @@ async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it(
         );
         let asked = accounts(&weir);
         assert!(
-            asked.len() == 2 && asked[0] == "practice 1" && asked[1] != "practice 1",
+            asked.len() == 2 && asked[0] == "practice 2" && asked[1] != "practice 2",
             "{what}: {asked:?}"
         );
         let turn = weir.turns().await.remove(0);
@@ -75,7 +76,7 @@ async fn an_account_at_its_limit_is_left_alone_by_the_next_conversation() {
     weir.turn("one", &plain("practice-full")).await.events();
     weir.turn("two", &plain("practice-full")).await.events();
     let asked = accounts(&weir);
-    assert_eq!(asked.iter().filter(|account| *account == "practice 1").count(), 1, "{asked:?}");
+    assert_eq!(asked.iter().filter(|account| *account == "practice 2").count(), 1, "{asked:?}");
     weir.finish().await;
 }
 

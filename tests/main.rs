@@ -7,10 +7,14 @@ mod support;
 
 /// Requests that cannot become a turn: each says why, and nothing goes upstream.
 mod bad_input;
+/// Which account pays, and what is known of it.
+mod accounts;
 /// What becomes of a turn when its client goes away.
 mod cancel;
 /// The contract with the page, as types.
 mod contract;
+/// README and map say what is there.
+mod docs;
 /// Accounts that refuse, streams that break, backends that say nothing.
 mod failover;
 /// Host, Origin and the two keys.

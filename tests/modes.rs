@@ -92,7 +92,7 @@ async fn in_full_the_clients_word_on_parallel_calls_stands() {
 
 #[tokio::test]
 async fn a_running_turn_keeps_its_form_when_the_mode_changes() {
-    let weir = Weir::start("[[rule]]\nwhen = { account = \"practice 1\" }\nreply = { status = 503, gate = \"go\", at = \"headers\" }").await;
+    let weir = Weir::start("[[rule]]\nwhen = { account = \"practice 2\" }\nreply = { status = 503, gate = \"go\", at = \"headers\" }").await;
     // The turn waits at the first account while the mode changes, then moves to the second one.
     let request = weir.request().json(&plain("practice-lite")).send();
     let change = async {

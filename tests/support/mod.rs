@@ -39,8 +39,13 @@ impl Weir {
         let text = format!("pace = 0.0\n{scenario}");
         let scenario = Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
         let practice = Options { scenario, ..Options::default() };
-        let config =
-            Config { data: Some(folder.to_owned()), port: 0, practice: Some(practice), timers };
+        let config = Config {
+            data: Some(folder.to_owned()),
+            port: 0,
+            practice: Some(practice),
+            timers,
+            log: false,
+        };
         let app = App::start(config).await.unwrap_or_else(|error| panic!("{error}"));
         let key = app.data_key.expose().to_owned();
         Self { app, key, http: client::http(), folder: None }

@@ -12,6 +12,8 @@ pub const USAGE_BASE_URL: &str = "https://chatgpt.com/backend-api";
 /// Paths below a base URL.
 pub const RESPONSES_PATH: &str = "/responses";
 pub const MODELS_PATH: &str = "/models";
+/// The end of a Codex base URL that the usage probe's base does not have.
+pub const CODEX_SEGMENT: &str = "/codex";
 /// Below [`USAGE_BASE_URL`].
 pub const USAGE_PATH: &str = "/wham/usage";
 

@@ -163,6 +163,11 @@ impl Pool {
         self.with(id, |member| member.trouble = Some(trouble.into()));
     }
 
+    /// Whether no window of the account was ever reported.
+    pub fn windows_unknown(&self, id: &str) -> bool {
+        self.with(id, |member| member.read_at.is_none()).unwrap_or(false)
+    }
+
     pub fn catalog_etag(&self, id: &str) -> Option<String> {
         self.with(id, |member| member.catalog.as_ref().and_then(|catalog| catalog.etag.clone()))?
     }

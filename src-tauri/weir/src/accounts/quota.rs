@@ -69,6 +69,26 @@ pub fn from_event(event: &Value, now: i64) -> Vec<Window> {
         .collect()
 }
 
+/// The windows that the usage probe's body reports. It counts lengths in seconds and has a place for windows that do not
+/// exist, which is null.
+pub fn from_usage(body: &Value, now: i64) -> Vec<Window> {
+    let Some(limits) = body.get("rate_limit") else { return Vec::new() };
+    ["primary_window", "secondary_window"]
+        .iter()
+        .filter_map(|slot| {
+            let window = limits.get(slot)?;
+            let number = |name: &str| window.get(name).and_then(Value::as_f64);
+            let resets_at = number("reset_at")
+                .or_else(|| number("reset_after_seconds").map(|seconds| now as f64 + seconds));
+            Window::checked(
+                number("used_percent")?,
+                (number("limit_window_seconds")? / 60.0) as i64,
+                resets_at.map(|at| at as i64),
+            )
+        })
+        .collect()
+}
+
 /// Merges a reading into what was known: a window replaces the one of its own length, the others stay.
 pub fn merge(known: &mut Vec<Window>, reading: &[Window]) {
     for window in reading {
@@ -121,6 +141,15 @@ mod tests {
             {"used_percent": 103, "window_minutes": 300, "reset_after_seconds": 60}}});
         let window = Window { minutes: 300, used_percent: 100.0, resets_at: Some(1_060) };
         assert_eq!(from_event(&event, 1_000), [window]);
+    }
+
+    #[test]
+    fn the_probe_counts_in_seconds_and_has_null_for_no_window() {
+        let body = json!({"plan_type": "plus", "rate_limit": {"allowed": true, "secondary_window": null, "primary_window":
+            {"used_percent": 8, "limit_window_seconds": 604800, "reset_after_seconds": 10, "reset_at": 1_777_936_568}}});
+        let week = Window { minutes: 10080, used_percent: 8.0, resets_at: Some(1_777_936_568) };
+        assert_eq!(from_usage(&body, 0), [week]);
+        assert_eq!(from_usage(&json!({"plan_type": "business"}), 0), []);
     }
 
     #[test]

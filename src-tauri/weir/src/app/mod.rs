@@ -1,11 +1,12 @@
 //! Builds everything, starts it, drains it.
 //!
-//! [`App::start`] opens the data folder, the store and the sockets, in that order, so that a second program on the same folder or port
+//! [`App::start`] opens the data folder, the log, the store and the sockets, in that order, so that a second program on the same folder or port
 //! ends before it has changed anything. [`App::drain`] lets running turns end within a bound and frees the port.
 //!
 //! **Invariant**: construction has no effect on a folder or a port that somebody else uses.
 
 pub mod folder;
+pub mod log;
 pub mod remote;
 
 use std::path::PathBuf;
@@ -48,6 +49,8 @@ pub struct Config {
     /// Serve practice accounts by the embedded backend.
     pub practice: Option<practice::Options>,
     pub timers: Timers,
+    /// Log to the data folder and to stderr.
+    pub log: bool,
 }
 
 /// Why the program cannot start; each prints as a sentence with one thing to do.
@@ -113,6 +116,9 @@ pub struct App {
 impl App {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let folder = Folder::open(config.data).map_err(StartError::Folder)?;
+        if config.log {
+            log::start(&folder).map_err(StartError::Folder)?;
+        }
         let store = Store::open(folder.path()).map_err(|error| match error {
             OpenError::Locked(_) => StartError::InUse {
                 folder: folder.path().to_owned(),

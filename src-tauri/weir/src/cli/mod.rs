@@ -21,6 +21,7 @@ mod snippet;
 mod status;
 mod table;
 mod turns;
+mod usage;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -34,7 +35,7 @@ use weir_core::dialect::mode::ServingMode;
     name = "weir",
     version,
     arg_required_else_help = true,
-    after_help = "Examples:\n  weir serve --practice            try Weir without an account\n  weir key                         the key that clients send\n  weir mode                        what each model is sent as, and why\n  weir mode MODEL full             send MODEL in the full form from the next turn on\n  weir mode MODEL --probe          compare both forms (sends six small turns)\n  weir open                        the page, in a browser\n  weir status                      what runs now\n  weir accounts                    what is left, and when it resets\n  weir models                      what the pool offers\n  weir turns                       the latest turns\n  weir turns show ID               one turn with its calls"
+    after_help = "Examples:\n  weir serve --practice            try Weir without an account\n  weir key                         the key that clients send\n  weir mode                        what each model is sent as, and why\n  weir mode MODEL full             send MODEL in the full form from the next turn on\n  weir mode MODEL --probe          compare both forms (sends six small turns)\n  weir open                        the page, in a browser\n  weir status                      what runs now\n  weir accounts                    what is left, and when it resets\n  weir models                      what the pool offers\n  weir turns                       the latest turns\n  weir turns show ID               one turn with its calls\n  weir usage --csv                 tokens by day and model"
 )]
 struct Weir {
     #[command(flatten)]
@@ -88,6 +89,10 @@ enum Command {
     ///
     /// Example: weir turns show 0196
     Turns(turns::Turns),
+    /// Sum up tokens by local day and model.
+    ///
+    /// Example: weir usage --csv > usage.csv
+    Usage(usage::Usage),
 }
 
 #[derive(Clone, Copy, Debug, Args)]
@@ -124,6 +129,7 @@ pub fn run() -> ExitCode {
             Command::Accounts(shape) => accounts::run(shape, &weir.place).await,
             Command::Models(shape) => models::run(shape, &weir.place).await,
             Command::Turns(turns) => turns::run(turns, &weir.place).await,
+            Command::Usage(usage) => usage::run(usage, &weir.place).await,
         }
     });
     match done {

@@ -33,9 +33,9 @@ pub(super) struct Serve {
 }
 
 pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
-    log_to_stderr();
     let practice = practice(&serve)?;
-    let config = Config { data: place.data, port: serve.port, practice, timers: Timers::default() };
+    let timers = Timers::default();
+    let config = Config { data: place.data, port: serve.port, practice, timers, log: true };
     let app = App::start(config).await.map_err(|error| Failed::Start(error.to_string()))?;
     if serve.json {
         println!(
@@ -88,18 +88,6 @@ fn greet(app: &App, practice: bool) {
     println!();
     println!("Then: opencode run \"Launch 3 subagents\"");
     println!("Ctrl-C ends Weir.");
-}
-
-fn log_to_stderr() {
-    let filter =
-        tracing_subscriber::EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| "warn".into());
-    drop(
-        tracing_subscriber::fmt()
-            .with_env_filter(filter)
-            .with_writer(std::io::stderr)
-            .with_ansi(false)
-            .try_init(),
-    );
 }
 
 #[cfg(unix)]

@@ -77,9 +77,18 @@ pub(super) struct Record {
     started: Instant,
 }
 
+/// A record holds prompts, so only its owner may read it.
+fn create(path: &Path) -> std::io::Result<File> {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
 impl Record {
     pub(super) fn new(file: Option<&Path>) -> std::io::Result<Self> {
-        let file = file.map(File::create).transpose()?.map(Mutex::new);
+        let file = file.map(create).transpose()?.map(Mutex::new);
         Ok(Self { state: watch::Sender::default(), file, started: Instant::now() })
     }
 

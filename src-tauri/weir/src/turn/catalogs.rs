@@ -1,6 +1,7 @@
-//! Keeps every account's model list at hand.
+//! Keeps every account's model list at hand, and learns what is left of an account when it is first met.
 //!
 //! A list is read when it is first needed and again when the backend says, in an answer's header, that it has changed.
+//! What is left comes from a probe once, since an account that nobody used reports nothing; from then on turns tell.
 //!
 //! **Invariant**: at most one reading at a time, and a failed one keeps the list known before.
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 
 use super::Shared;
+use super::clock::now_s;
 use crate::accounts::account::Account;
 
 #[derive(Debug, Default)]
@@ -43,7 +45,13 @@ pub fn refresh_if_changed(shared: &Arc<Shared>, account: &Arc<Account>, etag: &s
 
 async fn read(shared: &Shared, account: &Account) {
     match shared.upstream.catalog(account).await {
-        Ok(catalog) => shared.pool.set_catalog(&account.id, catalog),
+        Ok(catalog) => {
+            if shared.pool.windows_unknown(&account.id) {
+                let now = now_s();
+                shared.pool.observe(&account.id, &shared.upstream.usage(account, now).await, now);
+            }
+            shared.pool.set_catalog(&account.id, catalog);
+        }
         Err(trouble) => {
             tracing::warn!(account = account.name, "{trouble}");
             shared.pool.set_trouble(&account.id, trouble);

@@ -10,3 +10,4 @@ pub mod failure;
 pub mod headers;
 pub mod open;
 pub mod stream;
+pub mod usage;
