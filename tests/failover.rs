@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
+use weir::practice::{Options, Scenario};
 use weir::turn::Timers;
 
 use crate::support::{Weir, plain, user};
@@ -93,8 +94,18 @@ async fn a_fault_of_the_request_is_told_at_once() {
 
 #[tokio::test]
 async fn a_turn_moves_twice_at_most() {
-    let four = "[[rule]]\nreply = { status = 503 }\n";
-    let weir = Weir::start(four).await;
+    let folder = tempfile::tempdir().expect("a folder");
+    let scenario = Scenario::from_toml("pace = 0.0\n[[rule]]\nreply = { status = 503 }\n")
+        .expect("a scenario");
+    let mut practice = Options { scenario, ..Options::default() };
+    // Five accounts, so that it is not the pool that ends the moves.
+    for n in 4..=5 {
+        let mut account = practice.accounts[0].clone();
+        (account.name, account.account_id, account.token) =
+            (format!("practice {n}"), format!("account-{n}"), format!("token-{n}"));
+        practice.accounts.push(account);
+    }
+    let weir = Weir::of(folder.path(), practice, Timers::default()).await;
     let got = weir.post(&plain("practice-full")).await;
     assert_eq!((got.status, accounts(&weir).len()), (503, 3));
     assert_eq!(weir.turns().await[0]["moves"], 2);

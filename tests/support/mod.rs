@@ -38,7 +38,11 @@ impl Weir {
     pub(crate) async fn on(folder: &Path, scenario: &str, timers: Timers) -> Self {
         let text = format!("pace = 0.0\n{scenario}");
         let scenario = Scenario::from_toml(&text).unwrap_or_else(|error| panic!("{error}"));
-        let practice = Options { scenario, ..Options::default() };
+        Self::of(folder, Options { scenario, ..Options::default() }, timers).await
+    }
+
+    /// Starts with a backend of its own making.
+    pub(crate) async fn of(folder: &Path, practice: Options, timers: Timers) -> Self {
         let config = Config {
             data: Some(folder.to_owned()),
             port: 0,

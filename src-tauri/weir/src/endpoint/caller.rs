@@ -12,7 +12,7 @@ use weir_core::dialect::body::Body;
 use crate::turn::caller::Caller;
 use crate::upstream::headers::is_codex;
 
-/// Longer names are kept as a hash.
+/// Longer names, and names that cannot be header values, are kept as a hash.
 const LONGEST_NAME: usize = 200;
 
 pub fn derive(headers: &HeaderMap, body: &Body) -> Caller {
@@ -39,7 +39,8 @@ pub fn derive(headers: &HeaderMap, body: &Body) -> Caller {
 }
 
 fn bounded(name: &str) -> String {
-    if name.len() <= LONGEST_NAME {
+    let plain = name.bytes().all(|byte| (b' '..=b'~').contains(&byte));
+    if plain && name.len() <= LONGEST_NAME {
         name.to_owned()
     } else {
         format!("h_{}", hash([name.as_bytes()]))
@@ -132,6 +133,15 @@ mod tests {
         let child =
             derive(&headers(&[("x-session-id", "c"), ("x-parent-session-id", "p")]), &body(PLAIN));
         assert_eq!(child.parent.as_deref(), Some("p"));
+    }
+
+    #[test]
+    fn a_name_that_is_no_header_value_is_kept_as_a_hash() {
+        for odd in ["schlüssel", "a\\nb", &"x".repeat(300)] {
+            let body = body(&format!(r#"{{"model":"m","input":"hi","prompt_cache_key":"{odd}"}}"#));
+            let name = derive(&HeaderMap::new(), &body).conversation;
+            assert!(name.starts_with("h_") && HeaderValue::from_str(&name).is_ok(), "{name}");
+        }
     }
 
     #[test]

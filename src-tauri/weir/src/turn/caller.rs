@@ -19,3 +19,10 @@ pub struct Caller {
     /// The request's headers, of which [`crate::upstream::headers`] passes a few on.
     pub headers: HeaderMap,
 }
+
+impl Caller {
+    /// The name of the session, under which the backend keeps the cache.
+    pub fn session(&self) -> &str {
+        self.group.as_deref().unwrap_or(&self.conversation)
+    }
+}

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use weir_core::dialect::mode::Decision;
 use weir_core::dialect::prepare::{Prepared, prepare};
 
+use super::caller::Caller;
 use super::clock::now_s;
 use super::courtesy::{Courtesy, Waited};
 use super::decide::{carried, decide, of_trial};
@@ -19,7 +20,11 @@ use super::{Order, Shared, catalogs};
 use crate::accounts::account::AccountId;
 use crate::accounts::pool::{Ask, Lease};
 use crate::upstream::failure::{Failure, Source};
+use crate::upstream::headers::Names;
 use crate::upstream::open::{Opened, Outgoing};
+
+/// The field under which the backend keeps a prompt's beginning.
+const CACHE_KEY: &str = "prompt_cache_key";
 
 /// How often a turn may move to another account before the commit point.
 const MOVES: usize = 2;
@@ -54,7 +59,12 @@ async fn run(
 ) -> End {
     let model = order.body.model().to_owned();
     let stripped = |call_id: &str| shared.namespaces.stripped(call_id);
-    let prepared = match prepare(order.body, decision, &stripped) {
+    let mut asked = order.body;
+    // The client's own key is never touched; a client without one would get no cache at all.
+    if asked.get(CACHE_KEY).is_none() {
+        asked.set(CACHE_KEY, order.caller.session());
+    }
+    let prepared = match prepare(asked, decision, &stripped) {
         Ok(prepared) => prepared,
         Err(refusal) => return Bad::request(&refusal).tell(sink).await,
     };
@@ -85,7 +95,7 @@ async fn run(
             lease: &lease,
             prepared: &prepared,
             body: &body,
-            client_headers: &order.caller.headers,
+            caller: &order.caller,
         };
         match attempt.send(journal, sink, courtesy).await {
             Relayed::Ended(end) => return end,
@@ -108,7 +118,7 @@ struct Attempt<'a> {
     lease: &'a Lease,
     prepared: &'a Prepared,
     body: &'a Bytes,
-    client_headers: &'a http::HeaderMap,
+    caller: &'a Caller,
 }
 
 impl Attempt<'_> {
@@ -122,7 +132,8 @@ impl Attempt<'_> {
         let account = &self.lease.account;
         let outgoing = Outgoing {
             account,
-            client_headers: self.client_headers,
+            client_headers: &self.caller.headers,
+            names: Names { session: self.caller.session(), thread: &self.caller.conversation },
             dialect: self.prepared.dialect,
             body: self.body.clone(),
         };

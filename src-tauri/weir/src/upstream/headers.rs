@@ -96,14 +96,34 @@ pub fn for_account(account: &Account) -> Result<HeaderMap, http::header::Invalid
     Ok(headers)
 }
 
-/// The headers of a turn: the account's, what the client passes on, and the dialect's marker.
+/// The names under which the backend keeps a conversation's cache warm.
+#[derive(Clone, Copy, Debug)]
+pub struct Names<'a> {
+    /// Shared by the conversations of one session.
+    pub session: &'a str,
+    pub thread: &'a str,
+}
+
+/// The headers of a turn: the account's, what the client passes on, the conversation's names where the client gave none,
+/// and the dialect's marker. A name that changes from turn to turn would cost the cache, so none is ever made up anew.
 pub fn for_turn(
     account: &Account,
     client: &HeaderMap,
+    names: Names<'_>,
     dialect: Dialect,
 ) -> Result<HeaderMap, http::header::InvalidHeaderValue> {
     let mut headers = for_account(account)?;
     headers.extend(passed_on(client));
+    let derived = [
+        ("session-id", names.session),
+        ("thread-id", names.thread),
+        ("x-client-request-id", names.thread),
+    ];
+    for (name, value) in derived {
+        if !headers.contains_key(name) {
+            headers.insert(HeaderName::from_static(name), HeaderValue::from_str(value)?);
+        }
+    }
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(ACCEPT, HeaderValue::from_static("text/event-stream"));
     if dialect == Dialect::Lite {
@@ -116,6 +136,21 @@ pub fn for_turn(
 mod tests {
     use super::*;
     use crate::accounts::secret::Secret;
+
+    const NAMES: Names<'static> = Names { session: "group", thread: "conversation" };
+
+    #[test]
+    fn a_conversation_keeps_its_names_and_the_clients_own_stand() {
+        let none =
+            for_turn(&account(), &HeaderMap::new(), NAMES, Dialect::Full).expect("valid values");
+        assert_eq!(none["session-id"], "group");
+        assert_eq!(none["thread-id"], "conversation");
+        let own = client(&[("session-id", "s"), ("thread-id", "t"), ("x-client-request-id", "r")]);
+        let own = for_turn(&account(), &own, NAMES, Dialect::Full).expect("valid values");
+        assert_eq!(own["session-id"], "s");
+        assert_eq!(own["thread-id"], "t");
+        assert_eq!(own["x-client-request-id"], "r");
+    }
 
     fn account() -> Account {
         Account {
@@ -143,24 +178,25 @@ mod tests {
             ("cookie", "a=b"),
             ("session-id", "s"),
         ]);
-        let headers = for_turn(&account(), &client, Dialect::Full).expect("valid values");
+        let headers = for_turn(&account(), &client, NAMES, Dialect::Full).expect("valid values");
         assert_eq!(headers["authorization"], "Bearer ours");
         assert_eq!(headers["chatgpt-account-id"], "acct");
         assert_eq!(headers["session-id"], "s");
         assert!(!headers.contains_key(wire::LITE_HEADER));
         assert!(!headers.contains_key("cookie"));
-        let lite = for_turn(&account(), &HeaderMap::new(), Dialect::Lite).expect("valid values");
+        let lite =
+            for_turn(&account(), &HeaderMap::new(), NAMES, Dialect::Lite).expect("valid values");
         assert_eq!(lite[wire::LITE_HEADER], "true");
     }
 
     #[test]
     fn only_a_codex_client_speaks_for_itself() {
         let opencode = client(&[("originator", "opencode"), ("user-agent", "opencode/1")]);
-        let headers = for_turn(&account(), &opencode, Dialect::Full).expect("valid values");
+        let headers = for_turn(&account(), &opencode, NAMES, Dialect::Full).expect("valid values");
         assert_eq!(headers["originator"], "weir");
         assert_eq!(headers["user-agent"], WEIR_USER_AGENT);
         let codex = client(&[("originator", "codex_exec"), ("user-agent", "codex_exec/0.171.0")]);
-        let headers = for_turn(&account(), &codex, Dialect::Full).expect("valid values");
+        let headers = for_turn(&account(), &codex, NAMES, Dialect::Full).expect("valid values");
         assert_eq!(headers["originator"], "codex_exec");
         assert_eq!(headers["user-agent"], "codex_exec/0.171.0");
     }

@@ -8,7 +8,7 @@ use weir_core::dialect::mode::Dialect;
 use weir_core::dialect::wire;
 
 use super::failure::{Failure, Source};
-use super::headers;
+use super::headers::{self, Names};
 use super::stream::{Events, error_text};
 use crate::accounts::account::Account;
 use crate::accounts::quota::{self, Window};
@@ -28,6 +28,7 @@ pub struct Outgoing<'a> {
     pub account: &'a Account,
     /// The client's headers; only those that may leave do.
     pub client_headers: &'a HeaderMap,
+    pub names: Names<'a>,
     pub dialect: Dialect,
     pub body: bytes::Bytes,
 }
@@ -60,8 +61,9 @@ impl Upstream {
 
     pub async fn open(&self, turn: Outgoing<'_>) -> Result<Opened, Failure> {
         let url = format!("{}{}", turn.account.base_url, wire::RESPONSES_PATH);
-        let headers = headers::for_turn(turn.account, turn.client_headers, turn.dialect)
-            .map_err(|_| unusable_token(turn.account))?;
+        let headers =
+            headers::for_turn(turn.account, turn.client_headers, turn.names, turn.dialect)
+                .map_err(|_| unusable_token(turn.account))?;
         let sent = self.client.post(url).headers(headers).body(turn.body).send().await;
         let answer = sent.map_err(|error| not_sent(&error))?;
         let status = answer.status();
