@@ -3,15 +3,18 @@
 //! Codex sends zstd, other clients gzip, deflate or br. The bound holds for what arrives and for what it unpacks to, so a
 //! small bomb costs no more than a large request.
 //!
-//! **Invariant**: never more than [`LIMIT`] bytes of one body are held unpacked.
+//! **Invariant**: of one body never more than [`LIMIT`] bytes are read, nor held unpacked.
+
+use std::io;
 
 use async_compression::tokio::bufread::{BrotliDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder};
 use axum::body::Body;
 use bytes::Bytes;
-use futures_util::TryStreamExt as _;
+use futures_util::StreamExt as _;
 use http::{HeaderMap, header};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio_util::io::StreamReader;
+use weir_core::dialect::refusal::looks_retryable;
 
 use super::error::Problem;
 
@@ -37,29 +40,52 @@ pub async fn read(headers: &HeaderMap, body: Body) -> Result<Bytes, Problem> {
     if announced.is_some_and(|length| length > LIMIT) {
         return Err(too_large());
     }
-    let stream = body.into_data_stream().map_err(std::io::Error::other);
+    // Counted as sent too: a packed body can go on without end and unpack to nothing.
+    let mut room = LIMIT;
+    let stream = body.into_data_stream().map(move |piece| {
+        let piece = piece.map_err(io::Error::other)?;
+        room = room
+            .checked_sub(piece.len() as u64)
+            .ok_or_else(|| io::Error::from(io::ErrorKind::FileTooLarge))?;
+        Ok::<_, io::Error>(piece)
+    });
     let packed = StreamReader::new(stream);
-    let encoding = match headers.get(header::CONTENT_ENCODING).map(|value| value.to_str()) {
-        None => String::new(),
-        Some(Ok(name)) => name.trim().to_ascii_lowercase(),
-        Some(Err(_)) => return Err(unknown_encoding("that")),
-    };
+    let encoding = encoding(headers)?;
     match encoding.as_str() {
         "" | "identity" => bounded(packed, &encoding).await,
-        "zstd" => bounded(ZstdDecoder::new(packed), &encoding).await,
-        "gzip" | "x-gzip" => bounded(GzipDecoder::new(packed), &encoding).await,
+        "zstd" => {
+            let mut unpacked = ZstdDecoder::new(packed);
+            unpacked.multiple_members(true);
+            bounded(unpacked, &encoding).await
+        }
+        "gzip" | "x-gzip" => {
+            let mut unpacked = GzipDecoder::new(packed);
+            unpacked.multiple_members(true);
+            bounded(unpacked, &encoding).await
+        }
         "deflate" => bounded(ZlibDecoder::new(packed), &encoding).await,
         "br" => bounded(BrotliDecoder::new(packed), &encoding).await,
         other => Err(unknown_encoding(other)),
     }
 }
 
+/// The one encoding of a body, empty where none is named. Several in a row are not undone.
+fn encoding(headers: &HeaderMap) -> Result<String, Problem> {
+    let mut named = headers.get_all(header::CONTENT_ENCODING).iter();
+    match (named.next().map(|value| value.to_str()), named.next()) {
+        (None, _) => Ok(String::new()),
+        (Some(Ok(name)), None) => Ok(name.trim().to_ascii_lowercase()),
+        (Some(Ok(_)), Some(_)) => Err(unknown_encoding("several encodings")),
+        (Some(Err(_)), _) => Err(unknown_encoding("that")),
+    }
+}
+
 async fn bounded(reader: impl AsyncRead + Unpin, encoding: &str) -> Result<Bytes, Problem> {
     let mut unpacked = Vec::new();
-    // The bound on what is unpacked bounds what is read: no encoding here expands its input.
     match reader.take(LIMIT + 1).read_to_end(&mut unpacked).await {
         Ok(_) if unpacked.len() as u64 > LIMIT => Err(too_large()),
         Ok(_) => Ok(unpacked.into()),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => Err(too_large()),
         Err(error) => {
             tracing::debug!(%error, encoding, "a body could not be read");
             let what = if encoding.is_empty() {
@@ -85,7 +111,11 @@ fn too_large() -> Problem {
 }
 
 fn unknown_encoding(name: &str) -> Problem {
-    let name: String = name.chars().filter(|c| c.is_ascii_graphic()).take(40).collect();
+    let plain = |c: char| c.is_ascii_graphic() || c == ' ';
+    let mut name: String = name.chars().filter(|c| plain(*c)).take(40).collect();
+    if looks_retryable(&name) {
+        name = "that encoding".into();
+    }
     Problem::new(
         415,
         "unknown_encoding",

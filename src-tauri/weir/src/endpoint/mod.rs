@@ -14,6 +14,7 @@ pub mod listen;
 pub mod models;
 pub mod page;
 pub mod responses;
+pub mod rest;
 pub mod sessions;
 
 use std::sync::Arc;
@@ -63,6 +64,7 @@ pub fn router(endpoint: &Endpoint, control: Router, open: Router) -> Router {
         .fallback(unknown)
         .method_not_allowed_fallback(wrong_method)
         .layer(axum::middleware::from_fn(guard::origin))
+        .layer(axum::middleware::from_fn(rest::swallow))
 }
 
 /// Says what listens here, so that a port in use can be explained.
