@@ -1,0 +1,4 @@
+//! Host, Origin and the two keys: who is answered at all.
+
+/// Raw bytes over a connection.
+pub(crate) mod wire;
