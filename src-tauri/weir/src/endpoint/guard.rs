@@ -19,13 +19,14 @@ use crate::accounts::secret::Secret;
 
 /// Checks `Host` and `Origin` of every request.
 pub async fn origin(request: Request, next: Next) -> Response {
-    let host = match request.headers().get(header::HOST).map(HeaderValue::to_str) {
-        Some(Ok(host)) => host,
-        Some(Err(_)) | None => {
+    let mut hosts = request.headers().get_all(header::HOST).iter().map(HeaderValue::to_str);
+    let host = match (hosts.next(), hosts.next()) {
+        (Some(Ok(host)), None) => host,
+        _ => {
             return Problem::new(
                 400,
                 "no_host",
-                "The request names no host. Send a Host header such as 127.0.0.1.",
+                "The request does not name one host. Send one Host header such as 127.0.0.1.",
             )
             .into_response();
         }
@@ -34,9 +35,8 @@ pub async fn origin(request: Request, next: Next) -> Response {
     if !is_loopback(host) || !asked.is_none_or(is_loopback) {
         return Problem::new(403, "foreign_host", "Weir answers only under a loopback name. Use http://127.0.0.1 or http://localhost with its port.").into_response();
     }
-    if let Some(origin) = request.headers().get(header::ORIGIN)
-        && !same_origin(origin, host)
-    {
+    let mut origins = request.headers().get_all(header::ORIGIN).iter();
+    if origins.any(|origin| !same_origin(origin, host)) {
         return Problem::new(403, "foreign_origin", "Weir does not answer requests of other pages. Ask from a program, or from Weir's own page.").into_response();
     }
     next.run(request).await

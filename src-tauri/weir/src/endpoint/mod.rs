@@ -25,6 +25,7 @@ use axum::http::Method;
 use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use serde_json::json;
+use weir_core::dialect::refusal::looks_retryable;
 
 use crate::accounts::secret::Secret;
 use crate::turn::Shared;
@@ -73,21 +74,19 @@ async fn health() -> Json<serde_json::Value> {
 }
 
 async fn unknown(uri: axum::http::Uri) -> Problem {
-    let path = uri.path();
-    Problem::new(
-        404,
-        "unknown_path",
-        format!("Weir does not serve {path}. It serves POST /v1/responses and GET /v1/models."),
-    )
+    not_served(404, "unknown_path", uri.path())
 }
 
 async fn wrong_method(method: Method, uri: axum::http::Uri) -> Problem {
-    let path = uri.path();
+    not_served(405, "wrong_method", &format!("{method} {}", uri.path()))
+}
+
+/// Repeats what was asked for, unless a client would take something in it for a sign to try again.
+fn not_served(status: u16, code: &'static str, asked: &str) -> Problem {
+    let asked = if looks_retryable(asked) { "this path" } else { asked };
     Problem::new(
-        405,
-        "wrong_method",
-        format!(
-            "Weir does not serve {method} {path}. It serves POST /v1/responses and GET /v1/models."
-        ),
+        status,
+        code,
+        format!("Weir does not serve {asked}. It serves POST /v1/responses and GET /v1/models."),
     )
 }

@@ -6,6 +6,7 @@
 
 use axum::Router;
 use axum::extract::Path;
+use axum::extract::rejection::PathRejection;
 use axum::response::{Html, IntoResponse as _, Response};
 use axum::routing::get;
 use http::{HeaderValue, header};
@@ -37,8 +38,9 @@ async fn index() -> Response {
     }
 }
 
-async fn asset(Path(path): Path<String>) -> Result<Response, Problem> {
-    let file = Dist::get(&format!("assets/{path}")).ok_or_else(|| {
+async fn asset(path: Result<Path<String>, PathRejection>) -> Result<Response, Problem> {
+    let file = path.ok().and_then(|Path(path)| Dist::get(&format!("assets/{path}")));
+    let file = file.ok_or_else(|| {
         Problem::new(404, "unknown_path", "This file is not part of the page. Open / again.")
     })?;
     let kind = HeaderValue::from_str(file.metadata.mimetype())
