@@ -5,10 +5,10 @@
 
 mod support;
 
-/// Requests that cannot become a turn: each says why, and nothing goes upstream.
-mod bad_input;
 /// Which account pays, and what is known of it.
 mod accounts;
+/// Requests that cannot become a turn: each says why, and nothing goes upstream.
+mod bad_input;
 /// What becomes of a turn when its client goes away.
 mod cancel;
 /// The contract with the page, as types.

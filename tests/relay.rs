@@ -1,52 +1,14 @@
-use std::sync::Arc;
-
-use axum::Router;
 use serde_json::json;
 use tokio::net::TcpListener;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
-use weir::accounts::pool::Pool;
-use weir::accounts::secret::Secret;
-use weir::endpoint::sessions::Sessions;
-use weir::endpoint::{Endpoint, router};
-use weir::store::Store;
-use weir::turn::{Shared, Timers, catalogs, live, modes, namespaces};
-use weir::upstream::open::Upstream;
+use weir::turn::catalogs;
 
+use crate::support::bare::{KEY, endpoint};
 use crate::support::client::{Got, http, read};
 use crate::support::raw::{MODEL, RawBackend, stream};
 
-/// An endpoint over given accounts; returns its base URL and what its turns share.
-async fn endpoint(accounts: Vec<weir::accounts::account::Account>) -> (String, Arc<Shared>) {
-    let store = Store::in_memory();
-    let turns = Arc::new(Shared {
-        pool: Pool::new(accounts),
-        upstream: Upstream::new().expect("a client"),
-        modes: modes::Modes::load(store.clone()).expect("settings"),
-        store,
-        namespaces: namespaces::Namespaces::default(),
-        catalogs: catalogs::Catalogs::default(),
-        live: Arc::new(live::Live::new([])),
-        timers: Timers::default(),
-        tasks: TaskTracker::new(),
-        stop: CancellationToken::new(),
-    });
-    let endpoint = Endpoint {
-        turns: Arc::clone(&turns),
-        data_key: Secret::new("data"),
-        control_key: Secret::new("control"),
-        sessions: Arc::new(Sessions::default()),
-    };
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("an address");
-    let app = router(&endpoint, Router::new(), Router::new());
-    tokio::spawn(async move { axum::serve(listener, app).await });
-    (format!("http://{address}/v1"), turns)
-}
-
 async fn post(base: &str) -> Got {
     let body = json!({"model": MODEL, "input": "hi", "stream": true});
-    read(http().post(format!("{base}/responses")).bearer_auth("data").json(&body)).await
+    read(http().post(format!("{base}/v1/responses")).bearer_auth(KEY).json(&body)).await
 }
 
 /// A stream with everything that a careless proxy damages.

@@ -3,27 +3,16 @@
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use axum::Router;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 use weir::accounts::account::Account;
-use weir::accounts::pool::Pool;
 use weir::accounts::secret::Secret;
-use weir::endpoint::{Endpoint, router};
-use weir::store::Store;
-use weir::turn::catalogs::Catalogs;
-use weir::turn::modes::Modes;
-use weir::turn::namespaces::Namespaces;
-use weir::turn::{Shared, Timers};
-use weir::upstream::open::Upstream;
+use weir::turn::Shared;
 use weir_core::dialect::mode::ServingMode;
 
+use crate::support::bare::{KEY, endpoint};
 use crate::support::raw::stream;
-
-const KEY: &str = "weir_0123456789abcdef";
 
 /// What the backend answers, and the heads of what it was asked, in lower case.
 #[derive(Clone, Default)]
@@ -75,8 +64,9 @@ impl Backend {
 
     /// Waits until the list was asked for so often.
     pub(super) async fn asked_for_models(&self, times: usize) {
-        let lists =
-            |state: &State| state.asked.iter().filter(|head| head.starts_with("get ")).count();
+        let lists = |state: &State| {
+            state.asked.iter().filter(|head| head.starts_with("get /models")).count()
+        };
         let mut state = self.state.subscribe();
         state.wait_for(|state| lists(state) >= times).await.expect("the sender lives in self");
     }
@@ -96,7 +86,7 @@ impl Backend {
 async fn answer(mut socket: TcpStream, state: Arc<watch::Sender<State>>) {
     let mut read = Vec::new();
     loop {
-        let mut buffer = [0; 16 * 1024];
+        let mut buffer = vec![0; 16 * 1024];
         match socket.read(&mut buffer).await {
             Ok(0) | Err(_) => return,
             Ok(length) => read.extend_from_slice(&buffer[..length]),
@@ -138,34 +128,12 @@ pub(super) struct Served {
     origin: String,
     shared: Arc<Shared>,
     http: reqwest::Client,
-    _folder: tempfile::TempDir,
 }
 
 impl Served {
     pub(super) async fn start<const N: usize>(accounts: [Account; N]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = Store::open(folder.path()).expect("a new database");
-        let shared = Arc::new(Shared {
-            pool: Pool::new(accounts),
-            upstream: Upstream::new().expect("an HTTP client"),
-            modes: Modes::load(store.clone()).expect("no modes yet"),
-            store,
-            namespaces: Namespaces::default(),
-            catalogs: Catalogs::default(),
-            timers: Timers::default(),
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-        });
-        let endpoint = Endpoint {
-            turns: Arc::clone(&shared),
-            data_key: Secret::new(KEY),
-            control_key: Secret::new("weirctl_0123456789abcdef"),
-        };
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
-        let origin = format!("http://{}", listener.local_addr().expect("an address"));
-        let routes = router(&endpoint, Router::new());
-        tokio::spawn(async move { axum::serve(listener, routes).await });
-        Self { origin, shared, http: crate::support::client::http(), _folder: folder }
+        let (origin, shared) = endpoint(accounts).await;
+        Self { origin, shared, http: crate::support::client::http() }
     }
 
     pub(super) fn get(&self, path: &str) -> reqwest::RequestBuilder {

@@ -1,5 +1,6 @@
 //! What the tests share: a running Weir with a practice upstream, and a client.
 
+pub(crate) mod bare;
 pub(crate) mod client;
 pub(crate) mod raw;
 

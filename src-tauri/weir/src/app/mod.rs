@@ -29,7 +29,6 @@ use crate::endpoint::{self, Endpoint};
 use crate::practice;
 use crate::store::{OpenError, Store, StoreError};
 use crate::turn::live::{Live, LiveTurn};
-use crate::turn::modes::Modes;
 use crate::turn::{Shared, Timers, catalogs, clock};
 use crate::upstream::open::Upstream;
 use folder::{Folder, FolderError, Running};
@@ -138,18 +137,10 @@ impl App {
             }
             None => (None, Vec::new()),
         };
-        let turns = Arc::new(Shared {
-            pool: Pool::new(accounts),
-            upstream: Upstream::new().map_err(StartError::Network)?,
-            modes: Modes::load(store.clone()).map_err(StartError::Settings)?,
-            live: Arc::new(Live::new(remembered(&store))),
-            store,
-            namespaces: crate::turn::namespaces::Namespaces::default(),
-            catalogs: catalogs::Catalogs::default(),
-            timers: config.timers,
-            tasks: TaskTracker::new(),
-            stop: CancellationToken::new(),
-        });
+        let upstream = Upstream::new().map_err(StartError::Network)?;
+        let live = Live::new(remembered(&store));
+        let turns = Shared::new(Pool::new(accounts), upstream, store, live, config.timers)
+            .map_err(StartError::Settings)?;
         let port = listeners[0].local_addr().map(|at| at.port()).unwrap_or(config.port);
         let origin = format!("http://127.0.0.1:{port}");
         let base_url = format!("{origin}/v1");

@@ -32,7 +32,7 @@ use weir_core::dialect::mode::Dialect;
 
 use crate::accounts::account::AccountId;
 use crate::accounts::pool::Pool;
-use crate::store::Store;
+use crate::store::{Store, StoreError};
 use crate::upstream::open::Upstream;
 use caller::Caller;
 use sink::Answer;
@@ -53,6 +53,30 @@ pub struct Shared {
     pub tasks: TaskTracker,
     /// Asks the turns to end when the program drains longer than it may.
     pub stop: CancellationToken,
+}
+
+impl Shared {
+    /// Nothing runs yet; `live` shows what was before.
+    pub fn new(
+        pool: Arc<Pool>,
+        upstream: Upstream,
+        store: Store,
+        live: live::Live,
+        timers: Timers,
+    ) -> Result<Arc<Self>, StoreError> {
+        Ok(Arc::new(Self {
+            pool,
+            upstream,
+            modes: modes::Modes::load(store.clone())?,
+            store,
+            namespaces: namespaces::Namespaces::default(),
+            catalogs: catalogs::Catalogs::default(),
+            live: Arc::new(live),
+            timers,
+            tasks: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        }))
+    }
 }
 
 /// How long a client and a backend are waited for.
