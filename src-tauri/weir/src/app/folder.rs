@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::accounts::secret::Secret;
 
-const DATA_KEY: &str = "data.key";
-const CONTROL_KEY: &str = "control.key";
+/// The files of the keys, and how each key begins.
+const DATA: (&str, &str) = ("data.key", "weir_");
+const CONTROL: (&str, &str) = ("control.key", "weirctl_");
 const RUNNING: &str = "running.json";
 
 #[derive(Debug)]
@@ -80,10 +81,10 @@ pub fn default_path() -> Result<PathBuf, FolderError> {
 impl Folder {
     pub fn open(path: Option<PathBuf>) -> Result<Self, FolderError> {
         let path = path.map_or_else(default_path, Ok)?;
-        let file_error = |error| FolderError::File { path: path.clone(), error };
-        fs::create_dir_all(&path).map_err(file_error)?;
-        private_dir(&path).map_err(file_error)?;
-        Ok(Self { path })
+        match private_dir().create(&path) {
+            Ok(()) => Ok(Self { path }),
+            Err(error) => Err(FolderError::File { path, error }),
+        }
     }
 
     pub fn path(&self) -> &Path {
@@ -92,36 +93,33 @@ impl Folder {
 
     /// The keys, made at the first start.
     pub fn keys(&self) -> Result<Keys, FolderError> {
-        Ok(Keys { data: self.key(DATA_KEY, "weir_")?, control: self.key(CONTROL_KEY, "weirctl_")? })
+        let [data, control] = [DATA, CONTROL].map(|(name, prefix)| self.key(name, prefix));
+        Ok(Keys { data: data?, control: control? })
     }
 
     fn key(&self, name: &str, prefix: &str) -> Result<Secret, FolderError> {
         let path = self.path.join(name);
-        let key = match fs::read_to_string(&path) {
-            Ok(key) => key.trim().to_owned(),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let key = new_key(prefix);
-                let made = private(OpenOptions::new().create_new(true).write(true)).open(&path);
-                made.and_then(|mut file| {
-                    writeln!(file, "{key}")?;
-                    file.sync_all()
-                })
-                .map_err(|error| FolderError::File { path: path.clone(), error })?;
-                key
-            }
-            Err(error) => return Err(FolderError::File { path, error }),
-        };
-        if key.len() < 16 || !key.starts_with(prefix) {
-            return Err(FolderError::BadKey(path));
+        if let Some(key) = stored(&path, prefix)? {
+            return Ok(key);
         }
+        let key = new_key(prefix);
+        let made = private(OpenOptions::new().create_new(true).write(true)).open(&path);
+        made.and_then(|mut file| {
+            writeln!(file, "{key}")?;
+            file.sync_all()
+        })
+        .map_err(|error| FolderError::File { path, error })?;
         Ok(Secret::new(key))
     }
 
-    /// Notes where this program can be asked.
+    /// Notes where this program can be asked. A reader finds the whole note or none.
     pub fn announce(&self, running: &Running) -> Result<(), FolderError> {
-        let path = self.path.join(RUNNING);
+        let (path, draft) = (self.path.join(RUNNING), self.path.join("running.json.new"));
         let text = serde_json::to_vec(running).expect("plain fields");
-        fs::write(&path, text).map_err(|error| FolderError::File { path, error })
+        let open = private(OpenOptions::new().create(true).truncate(true).write(true)).open(&draft);
+        open.and_then(|mut file| file.write_all(&text))
+            .and_then(|()| fs::rename(&draft, &path))
+            .map_err(|error| FolderError::File { path, error })
     }
 
     pub fn withdraw(&self) {
@@ -136,10 +134,27 @@ pub fn running(path: &Path) -> Option<Running> {
     serde_json::from_slice(&fs::read(path.join(RUNNING)).ok()?).ok()
 }
 
-/// A key of a folder as another program reads it.
-pub fn read_key(path: &Path, control: bool) -> io::Result<Secret> {
-    let name = if control { CONTROL_KEY } else { DATA_KEY };
-    fs::read_to_string(path.join(name)).map(|key| Secret::new(key.trim()))
+/// A key of a folder as another program reads it; none where Weir was never started.
+pub fn read_key(path: &Path, control: bool) -> Result<Option<Secret>, FolderError> {
+    let (name, prefix) = if control { CONTROL } else { DATA };
+    stored(&path.join(name), prefix)
+}
+
+/// The key in a file; none where there is no file.
+fn stored(path: &Path, prefix: &str) -> Result<Option<Secret>, FolderError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            return Err(FolderError::BadKey(path.to_owned()));
+        }
+        Err(error) => return Err(FolderError::File { path: path.to_owned(), error }),
+    };
+    let key = text.trim();
+    if key.len() < 16 || !key.starts_with(prefix) || !key.bytes().all(|b| b.is_ascii_graphic()) {
+        return Err(FolderError::BadKey(path.to_owned()));
+    }
+    Ok(Some(Secret::new(key)))
 }
 
 fn new_key(prefix: &str) -> String {
@@ -158,15 +173,13 @@ pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     options
 }
 
-#[cfg(unix)]
-fn private_dir(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o700))
-}
-
-#[cfg(not(unix))]
-fn private_dir(_path: &Path) -> io::Result<()> {
-    Ok(())
+/// Makes a folder for its owner alone. One that was there before keeps its rights: others may live in it.
+fn private_dir() -> fs::DirBuilder {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder
 }
 
 #[cfg(test)]
@@ -189,7 +202,7 @@ mod tests {
     fn a_damaged_key_is_named_and_left_alone() {
         let home = tempfile::tempdir().expect("a folder");
         let folder = Folder::open(Some(home.path().to_owned())).expect("made");
-        let path = home.path().join(DATA_KEY);
+        let path = home.path().join(DATA.0);
         fs::write(&path, "weir_").expect("written");
         assert!(matches!(folder.keys(), Err(FolderError::BadKey(named)) if named == path));
         assert_eq!(fs::read_to_string(&path).expect("there"), "weir_");
@@ -201,7 +214,7 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let home = tempfile::tempdir().expect("a folder");
         Folder::open(Some(home.path().to_owned())).expect("made").keys().expect("made");
-        for name in [DATA_KEY, CONTROL_KEY] {
+        for (name, _) in [DATA, CONTROL] {
             let mode = fs::metadata(home.path().join(name)).expect("there").permissions().mode();
             assert_eq!(mode & 0o777, 0o600, "{name}");
         }

@@ -1,5 +1,6 @@
 //! `weir serve`: the endpoint in the foreground.
 
+use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -34,6 +35,10 @@ pub(super) struct Serve {
 
 pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
     let practice = practice(&serve)?;
+    // Listened for from here on, so that whoever reads the ready line may end the program at once.
+    let end = asked_to_end().map_err(|error| {
+        Failed::Start(format!("The system does not let Weir hear signals ({error})."))
+    })?;
     let timers = Timers::default();
     let config = Config { data: place.data, port: serve.port, practice, timers, log: true };
     let app = App::start(config).await.map_err(|error| Failed::Start(error.to_string()))?;
@@ -45,7 +50,7 @@ pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
     } else {
         greet(&app, serve.practice);
     }
-    asked_to_end().await;
+    end.await;
     if !serve.json {
         println!("Letting running turns end …");
     }
@@ -64,7 +69,10 @@ fn practice(serve: &Serve) -> Result<Option<practice::Options>, Failed> {
             Failed::Start(format!("The scenario {} cannot be read ({error}).", path.display()))
         })?;
         options.scenario = practice::Scenario::from_toml(&text).map_err(|error| {
-            Failed::Start(format!("The scenario {} is not one: {error}", path.display()))
+            Failed::Start(format!(
+                "The scenario {} cannot be played: {error}. Correct it and start again.",
+                path.display()
+            ))
         })?;
     }
     Ok(Some(options))
@@ -91,16 +99,20 @@ fn greet(app: &App, practice: bool) {
 }
 
 #[cfg(unix)]
-async fn asked_to_end() {
+fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
     use tokio::signal::unix::{SignalKind, signal};
-    let mut terminate = signal(SignalKind::terminate()).expect("SIGTERM can be listened for");
-    tokio::select! {
-        _ = tokio::signal::ctrl_c() => {}
-        _ = terminate.recv() => {}
-    }
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut terminate = signal(SignalKind::terminate())?;
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
 }
 
 #[cfg(not(unix))]
-async fn asked_to_end() {
-    drop(tokio::signal::ctrl_c().await);
+#[allow(clippy::unnecessary_wraps, reason = "listening may fail on the other systems")]
+fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
+    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }

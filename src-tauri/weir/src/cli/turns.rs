@@ -24,6 +24,8 @@ pub(super) struct Turns {
 #[derive(Debug, Subcommand)]
 enum One {
     /// Show one turn with its calls in emitted order.
+    ///
+    /// Example: weir turns show 0196
     Show {
         /// Its id, or a unique beginning of it.
         id: String,
