@@ -71,9 +71,7 @@ impl Wire {
 
     /// Reads on; false at the end.
     async fn more(&mut self) -> bool {
-        let mut buffer = vec![0; 16 * 1024];
-        let read = self.socket.read(&mut buffer).await.unwrap_or(0);
-        self.rest.extend_from_slice(&buffer[..read]);
+        let read = self.socket.read_buf(&mut self.rest).await.unwrap_or(0);
         read > 0
     }
 }

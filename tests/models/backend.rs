@@ -2,6 +2,7 @@
 
 use std::net::Ipv4Addr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -68,7 +69,9 @@ impl Backend {
             state.asked.iter().filter(|head| head.starts_with("get /models")).count()
         };
         let mut state = self.state.subscribe();
-        state.wait_for(|state| lists(state) >= times).await.expect("the sender lives in self");
+        let asked = state.wait_for(|state| lists(state) >= times);
+        let asked = tokio::time::timeout(Duration::from_secs(60), asked).await;
+        asked.expect("the list is asked for").expect("the sender lives in self");
     }
 
     pub(super) fn account(&self, id: &str) -> Account {
@@ -86,10 +89,8 @@ impl Backend {
 async fn answer(mut socket: TcpStream, state: Arc<watch::Sender<State>>) {
     let mut read = Vec::new();
     loop {
-        let mut buffer = vec![0; 16 * 1024];
-        match socket.read(&mut buffer).await {
-            Ok(0) | Err(_) => return,
-            Ok(length) => read.extend_from_slice(&buffer[..length]),
+        if !socket.read_buf(&mut read).await.is_ok_and(|length| length > 0) {
+            return;
         }
         let text = String::from_utf8_lossy(&read).to_ascii_lowercase();
         let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };

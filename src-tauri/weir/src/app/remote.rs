@@ -52,9 +52,13 @@ impl Remote {
                 "The note of the running program names a foreign address. Restart Weir.".into(),
             ));
         }
-        let key = folder::read_key(folder, true).map_err(|error| RemoteError::Broken(error.to_string()))?;
+        let key = folder::read_key(folder, true)
+            .map_err(|error| RemoteError::Broken(error.to_string()))?;
         let key = key.ok_or_else(|| {
-            RemoteError::Broken(format!("There is no control key in {}. Restart Weir, which makes one.", folder.display()))
+            RemoteError::Broken(format!(
+                "There is no control key in {}. Restart Weir, which makes one.",
+                folder.display()
+            ))
         })?;
         let http =
             reqwest::Client::builder().no_proxy().connect_timeout(Duration::from_secs(5)).build();
