@@ -178,7 +178,7 @@ async fn what_runs_can_be_seen_as_tables_and_as_json() {
     let status = done(folder.path(), &["status"]).await.stdout;
     assert!(status.contains(&serving.base_url) && status.contains("Practice"), "{status}");
     let accounts = done(folder.path(), &["accounts"]).await.stdout;
-    assert!(accounts.contains("practice 1") && accounts.contains("not reported yet"), "{accounts}");
+    assert!(accounts.contains("practice 1") && accounts.contains("week"), "{accounts}");
     let models = done(folder.path(), &["models"]).await;
     assert!(row(&models, "practice-lite").contains("lite"), "{models:?}");
     let turns = done(folder.path(), &["turns", "--json"]).await.json();

@@ -198,7 +198,7 @@ async fn a_catalog_is_read_again_when_the_backend_says_that_it_changed() {
     for (status, body) in [(500, "{}"), (401, "{}"), (200, "<html>"), (200, "{\"detail\":\"no\"}")]
     {
         backend.list(status, "\"m-112\"", body);
-        let before = backend.asked().iter().filter(|head| head.starts_with("get ")).count();
+        let before = backend.asked().iter().filter(|head| head.starts_with("get /models")).count();
         assert_eq!(read(weir.turn("gpt-5.5")).await.status, 200);
         backend.asked_for_models(before + 1).await;
         weir.settle().await;
