@@ -12,6 +12,7 @@
 
 mod accounts;
 mod ask;
+mod csv;
 mod key;
 mod mode;
 mod models;

@@ -6,7 +6,7 @@ use time::OffsetDateTime;
 use time::macros::format_description;
 
 use super::table::{self, or_dash};
-use super::{Failed, Place, ask};
+use super::{Failed, Place, ask, csv};
 use crate::api::Command;
 
 #[derive(Debug, Args)]
@@ -19,7 +19,40 @@ pub(super) struct Turns {
     /// Print JSON instead of a table.
     #[arg(long, global = true)]
     json: bool,
+    /// Print comma-separated values; a missing number is an empty field.
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
 }
+
+/// What a line of comma-separated values holds.
+const FIELDS: [&str; 26] = [
+    "id",
+    "started_at",
+    "conversation",
+    "parent",
+    "client",
+    "model",
+    "mode",
+    "dialect",
+    "mode_reason",
+    "account",
+    "account_reason",
+    "moves",
+    "transport",
+    "accepted_ms",
+    "first_event_ms",
+    "committed_ms",
+    "ended_ms",
+    "request_bytes",
+    "upstream_bytes",
+    "input_tokens",
+    "cached_tokens",
+    "output_tokens",
+    "reasoning_tokens",
+    "outcome",
+    "error_code",
+    "error_message",
+];
 
 #[derive(Debug, Subcommand)]
 enum One {
@@ -35,17 +68,21 @@ enum One {
 pub(super) async fn run(turns: Turns, place: &Place) -> Result<(), Failed> {
     match turns.one {
         Some(One::Show { id }) => show(id, turns.json, place).await,
-        None => list(turns.limit, turns.json, place).await,
+        None => list(&turns, place).await,
     }
 }
 
-async fn list(limit: usize, json: bool, place: &Place) -> Result<(), Failed> {
-    let reply = ask::must(place, &Command::Turns { limit: Some(limit) }).await?;
-    if json {
+async fn list(asked: &Turns, place: &Place) -> Result<(), Failed> {
+    let reply = ask::must(place, &Command::Turns { limit: Some(asked.limit) }).await?;
+    if asked.json {
         ask::print_json(&reply);
         return Ok(());
     }
     let turns = reply["turns"].as_array().cloned().unwrap_or_default();
+    if asked.csv {
+        csv::print(&FIELDS, &turns);
+        return Ok(());
+    }
     if turns.is_empty() {
         println!("No turn yet. Point a client at Weir and send a prompt.");
     }

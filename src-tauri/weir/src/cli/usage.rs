@@ -4,7 +4,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::table::{self, or_dash};
-use super::{Failed, Place, ask};
+use super::{Failed, Place, ask, csv};
 use crate::api::Command;
 use crate::app::folder::Folder;
 use crate::store::Store;
@@ -43,8 +43,7 @@ pub(super) async fn run(usage: Usage, place: &Place) -> Result<(), Failed> {
         return Ok(());
     }
     if usage.csv {
-        println!("{}", FIELDS.join(","));
-        rows.iter().for_each(|row| println!("{}", FIELDS.map(|field| csv(&row[field])).join(",")));
+        csv::print(&FIELDS, &rows);
         return Ok(());
     }
     if rows.is_empty() {
@@ -86,40 +85,4 @@ fn stored(days: usize, place: &Place) -> Result<Vec<Value>, Failed> {
     let store = Store::open(folder.path()).map_err(|error| failed(&error))?;
     let rows = store.usage_by_day(days).map_err(|error| failed(&error))?;
     Ok(rows.iter().map(|row| serde_json::to_value(row).unwrap_or_default()).collect())
-}
-
-/// One field; text with a comma, a quote or a line break is quoted. A leading `=` or the like would be run as a formula by
-/// some spreadsheets, so it is set apart.
-fn csv(value: &Value) -> String {
-    let text = match value {
-        Value::Null => return String::new(),
-        Value::String(text) => text.clone(),
-        other => return other.to_string(),
-    };
-    let text = if text.starts_with(['=', '+', '-', '@']) { format!("'{text}") } else { text };
-    if text.contains([',', '"', '\n', '\r']) {
-        format!("\"{}\"", text.replace('"', "\"\""))
-    } else {
-        text
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    #[test]
-    fn a_field_is_one_field_and_no_formula() {
-        let cases = [
-            (json!(null), ""),
-            (json!(12), "12"),
-            (json!("a"), "a"),
-            (json!("a,\"b\""), "\"a,\"\"b\"\"\""),
-            (json!("=1"), "'=1"),
-        ];
-        for (value, text) in cases {
-            assert_eq!(csv(&value), text);
-        }
-    }
 }

@@ -19,6 +19,9 @@ use super::clock::now_ms;
 use super::live::Live;
 use crate::store::{CallRow, Fact, Store, TurnRow};
 
+/// Characters of an error that are kept.
+const LONGEST_MESSAGE: usize = 300;
+
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -206,7 +209,10 @@ impl Journal {
         self.row.ended_ms = self.elapsed_ms();
         self.row.outcome = Some(end.outcome.name().into());
         self.row.error_code = end.error.as_ref().map(|(code, _)| code.clone());
-        self.row.error_message = end.error.as_ref().map(|(_, message)| message.clone());
+        self.row.error_message = end.error.as_ref().map(|(_, message)| {
+            // The backend's words are kept as far as a sentence goes.
+            message.chars().take(LONGEST_MESSAGE).collect()
+        });
         tracing::info!(
             turn = self.row.id,
             model = self.row.model,
