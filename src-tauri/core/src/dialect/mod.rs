@@ -6,6 +6,7 @@
 //! **Invariant**: whatever is not known here passes through unchanged, in both directions.
 
 pub mod body;
+pub mod continuation;
 pub mod event;
 pub mod item;
 pub mod mode;
@@ -14,6 +15,7 @@ pub mod rebuild;
 pub mod refusal;
 pub mod wire;
 
+mod equality;
 mod failure;
 mod full;
 mod lite;
@@ -21,6 +23,7 @@ mod namespace;
 mod normalise;
 mod object;
 mod raw;
+mod same;
 mod scrub;
 mod tools;
 
