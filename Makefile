@@ -1,11 +1,12 @@
 # Two commands matter: `make run` tries Weir without any account, `make test` checks everything.
 # Each step is a small script under scripts/ that can be run by itself.
 
-.PHONY: help run page test icons
+.PHONY: help run page test measure icons
 
 help:
 	@echo 'make run     build the page and the program, then serve the practice upstream'
 	@echo 'make test    check everything, from formatting to the packed desktop program'
+	@echo 'make measure what it costs while idle: sizes, start, memory, processor time (release build, ~30 min)'
 	@echo 'make page    build only the page, into ui/dist'
 	@echo 'make icons   draw all icons anew from icons/weir.svg'
 
@@ -17,6 +18,11 @@ page:
 
 test:
 	@scripts/test.sh
+
+measure: page
+	scripts/place-headless.sh --release
+	cargo build --release --locked -p weir-desktop
+	node scripts/measure.mjs
 
 icons:
 	@scripts/icons.sh
