@@ -6,7 +6,7 @@
 //!
 //! **Invariant**: time is tokio's, so a paused clock decides when a window starts anew.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use super::errors::Refusal;
 
 #[derive(Debug)]
 pub(super) struct Accounts {
-    accounts: Vec<Account>,
+    accounts: Vec<Arc<Account>>,
     started: Instant,
     started_unix: i64,
 }
@@ -64,23 +64,20 @@ impl Accounts {
     pub(super) fn new(accounts: &[PracticeAccount]) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
         let started_unix = since.map_or(0, |d| i64::try_from(d.as_secs()).unwrap_or(0));
-        let accounts = accounts.iter().map(|account| Account {
-            name: account.name.clone(),
-            account_id: account.account_id.clone(),
-            token: account.token.clone(),
-            plan: account.plan.clone(),
-            windows: Mutex::new(
-                account
-                    .windows
-                    .iter()
-                    .map(|window| Window {
-                        minutes: window.minutes,
-                        used: window.used_percent,
-                        step: window.step,
-                        resets_at: started_unix + window.resets_in_s.max(1),
-                    })
-                    .collect(),
-            ),
+        let accounts = accounts.iter().map(|account| {
+            let windows = account.windows.iter().map(|window| Window {
+                minutes: window.minutes,
+                used: window.used_percent,
+                step: window.step,
+                resets_at: started_unix + window.resets_in_s.max(1),
+            });
+            Arc::new(Account {
+                name: account.name.clone(),
+                account_id: account.account_id.clone(),
+                token: account.token.clone(),
+                plan: account.plan.clone(),
+                windows: Mutex::new(windows.collect()),
+            })
         });
         Self { accounts: accounts.collect(), started: Instant::now(), started_unix }
     }
@@ -90,7 +87,7 @@ impl Accounts {
         self.started_unix + i64::try_from(self.started.elapsed().as_secs()).unwrap_or(0)
     }
 
-    pub(super) fn by_token(&self, token: &str) -> Option<&Account> {
+    pub(super) fn by_token(&self, token: &str) -> Option<&Arc<Account>> {
         self.accounts.iter().find(|account| account.token == token)
     }
 

@@ -37,6 +37,7 @@ const RULES: &[Rule] = &[
     lane::image_detail,
     choice_without_tools,
     history::item_ids,
+    history::twice,
     history::call_ids,
     history::calls_and_outputs,
 ];

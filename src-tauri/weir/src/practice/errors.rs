@@ -123,6 +123,47 @@ impl Refusal {
         Self::new(426, json!({ "detail": "Upgrade Required" }))
     }
 
+    /// What a handshake is refused with when a scenario says so.
+    pub(super) fn handshake(status: u16) -> Self {
+        match status {
+            401 => Self::token_invalidated(),
+            426 => Self::no_websocket(),
+            400..500 => Self::new(status, json!({ "detail": "Forbidden" })),
+            _ => Self::server(status),
+        }
+    }
+
+    /// The response that a frame goes on from is not held. It is the sender's fault unless this socket gave out the id.
+    pub(super) fn previous_response_not_found(id: &str, given: bool) -> Self {
+        let refused = Self::invalid(
+            format!("Previous response with id '{id}' not found."),
+            "previous_response_id",
+            Some("previous_response_not_found"),
+        );
+        if given { refused.blameless() } else { refused }
+    }
+
+    /// A socket lives for an hour.
+    pub(super) fn socket_too_old() -> Self {
+        let error = json!({
+            "type": "invalid_request_error", "code": "websocket_connection_limit_reached",
+            "message": "Responses websocket connection limit reached (60 minutes). Create a new websocket connection \
+                        to continue.",
+        });
+        Self::new(400, json!({ "error": error }))
+    }
+
+    /// A socket answers one request at a time. The sentence is that of the API's other socket; what this one says is not
+    /// known.
+    pub(super) fn already_answering() -> Self {
+        Self::invalid(
+            "Conversation already has an active response in progress. Wait until the response is finished before \
+             creating a new one.",
+            "type",
+            Some("conversation_already_has_active_response"),
+        )
+    }
+
     /// What a 5xx looks like when a scenario names the status only.
     pub(super) fn server(status: u16) -> Self {
         let error = match status {

@@ -1,9 +1,10 @@
 //! The practice upstream: a loopback server that behaves like the Codex backend, as strict and as awkward.
 //!
 //! It stands in for the backend on a first run (`weir serve --practice`), in tests (port 0) and in measurements. A turn
-//! goes through [`server`] and [`turn`]: who asks ([`accounts`]), is it well formed ([`check`]), what does the script
+//! goes through [`server`] and [`turn`]: who asks ([`caller`]), is it well formed ([`check`]), what does the script
 //! say ([`script`], else [`rules`]), which events is that ([`stream`]), and how are they delivered ([`play`]). What
-//! arrived and how it ended is kept in [`record`].
+//! arrived and how it ended is kept in [`record`]. Over a WebSocket ([`handshake`], [`socket`]) a frame is first made
+//! into a whole request from what the socket holds ([`chain`], [`frames`]), and then judged like any other.
 //!
 //! It says that it is practice wherever a user can see it, and no model answers here.
 //!
@@ -52,13 +53,33 @@
 //! reply = { text = "alpha", hold_until_in_flight = 3 }
 //! ```
 //!
+//! On a WebSocket:
+//!
+//! ```toml
+//! socket_limit_after = 20           # turns; the next one is told that the socket is too old
+//!
+//! [[rule]]                          # the first handshake of every conversation is refused
+//! when = { nth = 1 }
+//! reply = { ws_refuse = 426 }
+//!
+//! [[rule]]                          # closes in the middle; without `cut_after_event` once everything was said
+//! when = { prompt = "maintenance", only = "ws" }
+//! reply = { text = "half an answer", cut_after_event = 6, ws_close = 1012 }
+//! ```
+//!
 //! Everything that a `when` or a reply may say is listed at [`script::When`] and [`reply::Reply`].
 
 mod accounts;
+mod body;
 mod cache;
+mod caller;
 mod catalog;
+mod chain;
 mod check;
 mod errors;
+mod exchange;
+mod frames;
+mod handshake;
 mod http;
 mod play;
 mod record;
@@ -67,6 +88,7 @@ mod request;
 mod rules;
 pub mod script;
 mod server;
+mod socket;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -75,7 +97,7 @@ mod turn;
 use std::path::PathBuf;
 
 pub use record::Received;
-pub use script::{Scenario, ScenarioError};
+pub use script::{Scenario, ScenarioError, Transport};
 pub use server::Server;
 
 /// What a practice upstream is started with.

@@ -6,14 +6,10 @@
 //! **Invariant**: a response is recorded as ended before a client can see that it ended.
 
 use std::collections::HashSet;
-use std::io;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::Stream;
 use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -47,6 +43,17 @@ pub(super) struct Delivery {
     pub(super) stop: CancellationToken,
 }
 
+/// What a connection is given to do.
+#[derive(Debug, PartialEq)]
+pub(super) enum Part {
+    /// Bytes of an event stream, or the text of one frame.
+    Bytes(Bytes),
+    /// The connection breaks; a socket may say goodbye with a code.
+    Broken(Option<u16>),
+    /// A socket reads nothing more.
+    Deaf,
+}
+
 impl Delivery {
     /// Waits for the reply's gate and siblings if this is where they hold.
     pub(super) async fn hold(&self, here: Point, entry: &Entry) {
@@ -61,26 +68,27 @@ impl Delivery {
         }
     }
 
-    /// Starts the delivery; the stream is the body of the answer.
-    pub(super) fn start(self, pieces: Vec<Piece>, entry: Entry) -> Body {
+    /// Starts the delivery as an event stream.
+    pub(super) fn start(self, pieces: Vec<Piece>, entry: Entry) -> mpsc::Receiver<Part> {
         let (sender, receiver) = mpsc::channel(1);
         tokio::spawn(async move {
-            let mut writer = Writer { sender: &sender, entry: Some(entry), sent: 0, events: 0 };
+            let mut writer = Writer::new(&sender, entry, Form::Stream);
             tokio::select! {
                 biased;
                 // The entry is dropped with the writer, and so recorded as cancelled.
                 () = sender.closed() => {}
-                () = self.stop.cancelled() => writer.cut().await,
+                () = self.stop.cancelled() => writer.break_off(None).await,
                 () = self.play(pieces, &mut writer) => {}
             }
         });
-        Body { receiver, broken: None }
+        receiver
     }
 
-    async fn play(&self, pieces: Vec<Piece>, writer: &mut Writer<'_>) {
+    pub(super) async fn play(&self, pieces: Vec<Piece>, writer: &mut Writer<'_>) {
+        let reply = &self.reply;
         let last = pieces.iter().rposition(|piece| matches!(piece, Piece::Event(_)));
-        if self.reply.cut_after_event == Some(0) || self.reply.cut_after_bytes == Some(0) {
-            return writer.cut().await;
+        if reply.cut_after_event == Some(0) || reply.cut_after_bytes == Some(0) {
+            return writer.break_off(reply.ws_close).await;
         }
         for (at, piece) in pieces.iter().enumerate() {
             let event = match piece {
@@ -94,23 +102,45 @@ impl Delivery {
                     }
                     continue;
                 }
+                Piece::Aside(event) => {
+                    writer.say(writer.form.bytes(event, reply.crlf), None).await;
+                    continue;
+                }
                 Piece::Event(event) => event,
             };
-            let mut bytes = Bytes::from(encode(event, self.reply.crlf));
-            let room = self.reply.cut_after_bytes.map(|limit| limit - writer.sent);
+            let mut bytes = writer.form.bytes(event, reply.crlf);
+            let room = reply.cut_after_bytes.map(|limit| limit - writer.sent);
             let cut = room.is_some_and(|room| room <= bytes.len());
-            bytes.truncate(room.unwrap_or(usize::MAX));
+            match writer.form {
+                Form::Stream => bytes.truncate(room.unwrap_or(usize::MAX)),
+                // A frame is said whole or not at all.
+                Form::Frames if cut => bytes.clear(),
+                Form::Frames => {}
+            }
             if Some(at) == last && !cut {
-                let outcome = if self.reply.no_terminal { "cut" } else { "completed" };
+                let outcome = if reply.no_terminal { "cut" } else { "completed" };
                 writer.end(outcome);
             }
-            writer.send(bytes, self.reply.chunk_bytes).await;
-            if cut || self.reply.cut_after_event == Some(writer.events) {
-                return writer.cut().await;
+            writer.send(bytes, reply.chunk_bytes).await;
+            if cut || reply.cut_after_event == Some(writer.events) {
+                return writer.break_off(reply.ws_close).await;
             }
-            if self.reply.stall_after_event == Some(writer.events) {
+            if reply.stall_after_event == Some(writer.events) {
                 return std::future::pending().await;
             }
+        }
+        if writer.form == Form::Frames {
+            self.leave(writer).await;
+        }
+    }
+
+    /// What happens to a socket once everything was said.
+    async fn leave(&self, writer: &mut Writer<'_>) {
+        let close = self.reply.ws_close.or(self.reply.no_terminal.then_some(1000));
+        if close.is_some() {
+            writer.break_off(close).await;
+        } else if self.reply.ws_deaf {
+            writer.put(Part::Deaf).await;
         }
     }
 
@@ -122,79 +152,71 @@ impl Delivery {
     }
 }
 
-type Chunk = Result<Bytes, io::Error>;
+/// What an event looks like on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// An event of an event stream.
+    Stream,
+    /// The text of one WebSocket frame.
+    Frames,
+}
 
-struct Writer<'a> {
-    sender: &'a mpsc::Sender<Chunk>,
-    entry: Option<Entry>,
+impl Form {
+    fn bytes(self, event: &serde_json::Value, crlf: bool) -> Bytes {
+        Bytes::from(match self {
+            Self::Stream => encode(event, crlf),
+            Self::Frames => event.to_string(),
+        })
+    }
+}
+
+/// Where a delivery goes.
+pub(super) struct Writer<'a> {
+    sender: &'a mpsc::Sender<Part>,
+    form: Form,
+    /// Until the response ended.
+    pub(super) entry: Option<Entry>,
+    /// Done at the moment at which the response completes.
+    pub(super) completing: Option<Box<dyn FnOnce() + Send + Sync>>,
     sent: usize,
     events: usize,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    pub(super) fn new(sender: &'a mpsc::Sender<Part>, entry: Entry, form: Form) -> Self {
+        Self { sender, form, entry: Some(entry), completing: None, sent: 0, events: 0 }
+    }
+
     async fn send(&mut self, bytes: Bytes, size: Option<usize>) {
         self.sent += bytes.len();
         self.events += 1;
+        self.say(bytes, size.filter(|_| self.form == Form::Stream)).await;
+    }
+
+    pub(super) async fn say(&self, bytes: Bytes, size: Option<usize>) {
         let mut rest = bytes;
         while !rest.is_empty() {
             let chunk = rest.split_to(size.unwrap_or(rest.len()).min(rest.len()));
-            // A closed channel is noticed by the task itself.
-            let _ = self.sender.send(Ok(chunk)).await;
+            self.put(Part::Bytes(chunk)).await;
         }
     }
 
-    fn end(&mut self, outcome: &str) {
+    async fn put(&self, part: Part) {
+        // A closed channel is noticed by the task itself.
+        let _ = self.sender.send(part).await;
+    }
+
+    pub(super) fn end(&mut self, outcome: &str) {
+        if let Some(completing) = self.completing.take().filter(|_| outcome == "completed") {
+            completing();
+        }
         if let Some(entry) = self.entry.take() {
             entry.end(outcome);
         }
     }
 
-    async fn cut(&mut self) {
+    pub(super) async fn break_off(&mut self, close: Option<u16>) {
         self.end("cut");
-        let _ = self.sender.send(Err(io::Error::other("the scenario cuts here"))).await;
-    }
-}
-
-/// The body of a streamed answer.
-#[derive(Debug)]
-pub(super) struct Body {
-    receiver: mpsc::Receiver<Chunk>,
-    broken: Option<io::Error>,
-}
-
-impl Stream for Body {
-    type Item = Chunk;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Chunk>> {
-        if let Some(error) = self.broken.take() {
-            return Poll::Ready(Some(Err(error)));
-        }
-        match self.receiver.poll_recv(context) {
-            // The connection writes what it has when a body pauses, and forgets it when a body fails. A cut must come
-            // after the bytes before it, so it pauses first.
-            Poll::Ready(Some(Err(error))) => {
-                self.broken = Some(error);
-                context.waker().wake_by_ref();
-                Poll::Pending
-            }
-            other => other,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use futures_util::{StreamExt, poll};
-
-    #[tokio::test]
-    async fn a_cut_pauses_so_that_what_was_said_is_written() {
-        let (sender, receiver) = mpsc::channel(2);
-        let mut body = Body { receiver, broken: None };
-        sender.send(Ok(Bytes::from_static(b"said"))).await.expect("room");
-        sender.send(Err(io::Error::other("cut"))).await.expect("room");
-        assert!(matches!(poll!(body.next()), Poll::Ready(Some(Ok(_)))));
-        assert!(poll!(body.next()).is_pending());
-        assert!(matches!(poll!(body.next()), Poll::Ready(Some(Err(_)))));
+        self.put(Part::Broken(close)).await;
     }
 }

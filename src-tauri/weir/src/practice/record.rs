@@ -16,7 +16,10 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// One request and what became of it. Also the format of a line in [`super::Options::record`].
+use super::script::Transport;
+
+/// One request, or one frame of a WebSocket, and what became of it. Also the format of a line in
+/// [`super::Options::record`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Received {
     /// Counts from 1 in order of arrival (when the whole body was there).
@@ -25,9 +28,9 @@ pub struct Received {
     pub path: String,
     /// The account whose token it carried.
     pub account: Option<String>,
-    /// As received; `authorization` is replaced by the account's name.
+    /// As received, for a frame those of its handshake; `authorization` is replaced by the account's name.
     pub headers: Vec<(String, String)>,
-    /// Length of the decoded body.
+    /// Length of the decoded body, or of the frame.
     pub bytes: usize,
     /// The body; null when there was none or it was not JSON.
     pub body: Value,
@@ -39,6 +42,16 @@ pub struct Received {
     pub conversation: Option<String>,
     /// `x-parent-session-id` or `x-codex-parent-thread-id`, as a header or in `client_metadata`.
     pub parent: Option<String>,
+    /// The road it came on.
+    pub transport: Transport,
+    /// The number of its WebSocket, counted from 1.
+    pub socket: Option<u64>,
+    /// What the frame went on from.
+    pub previous_response_id: Option<String>,
+    /// Items of `input` as sent.
+    pub input_items: usize,
+    /// Items of the whole history that they stand for.
+    pub history_items: usize,
     /// Milliseconds since the server started.
     pub arrived_ms: u64,
     /// Absent while the response is under way.
@@ -60,6 +73,12 @@ struct State {
     turns: HashMap<Option<String>, u64>,
     /// Uses of one rule by one conversation.
     uses: HashMap<(usize, Option<String>), usize>,
+    /// Handshakes, by conversation.
+    dials: HashMap<Option<String>, u64>,
+    /// Sockets ever opened.
+    sockets: u64,
+    /// Sockets that are open.
+    open: usize,
 }
 
 /// The responses in flight of one parent.
@@ -141,6 +160,43 @@ impl Record {
         before
     }
 
+    /// Which handshake of its conversation this is, counted from 1.
+    pub(super) fn dialled(&self, conversation: Option<&str>) -> u64 {
+        let mut nth = 0;
+        self.state.send_modify(|state| {
+            let dials = state.dials.entry(conversation.map(str::to_owned)).or_default();
+            *dials += 1;
+            nth = *dials;
+        });
+        nth
+    }
+
+    /// Counts a socket as open for as long as what is returned lives.
+    pub(super) fn open_socket(self: &Arc<Self>) -> OpenSocket {
+        let mut number = 0;
+        self.state.send_modify(|state| {
+            state.sockets += 1;
+            state.open += 1;
+            number = state.sockets;
+        });
+        OpenSocket { record: self.clone(), number }
+    }
+
+    pub(super) fn open_sockets(&self) -> usize {
+        self.state.borrow().open
+    }
+
+    pub(super) async fn wait_for_sockets(&self, open: usize) {
+        let mut state = self.state.subscribe();
+        let _ = state.wait_for(|state| state.open == open).await;
+    }
+
+    /// Whether the response to this request is over.
+    pub(super) fn is_over(&self, number: u64) -> bool {
+        let at = usize::try_from(number - 1).unwrap_or(usize::MAX);
+        self.state.borrow().received.get(at).is_some_and(|request| request.ended_ms.is_some())
+    }
+
     fn now(&self) -> u64 {
         u64::try_from(self.started.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
@@ -152,6 +208,19 @@ impl Record {
         if let Err(error) = writeln!(file, "{line}") {
             tracing::warn!(%error, "the practice record could not be written");
         }
+    }
+}
+
+/// A socket that is open.
+#[derive(Debug)]
+pub(super) struct OpenSocket {
+    record: Arc<Record>,
+    pub(super) number: u64,
+}
+
+impl Drop for OpenSocket {
+    fn drop(&mut self) {
+        self.record.state.send_modify(|state| state.open -= 1);
     }
 }
 

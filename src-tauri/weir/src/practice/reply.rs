@@ -45,7 +45,7 @@ pub struct Reply {
 
     /// Breaks the connection after so many events.
     pub cut_after_event: Option<usize>,
-    /// Breaks the connection after so many bytes.
+    /// Breaks the connection after so many bytes. Over a WebSocket the frame in which they end is not sent.
     pub cut_after_bytes: Option<usize>,
     /// Says nothing more after so many events.
     pub stall_after_event: Option<usize>,
@@ -57,14 +57,21 @@ pub struct Reply {
     pub failed_event: Option<toml::Table>,
     /// Ends with `response.incomplete` for this reason.
     pub incomplete: Option<String>,
-    /// Ends without any terminal event, but in good order.
+    /// Ends without any terminal event, but in good order: over a WebSocket with the close code 1000.
     pub no_terminal: bool,
     /// `response.completed` carries no usage.
     pub no_usage: bool,
-    /// Lines end with CR LF.
+    /// Lines end with CR LF. HTTP only.
     pub crlf: bool,
-    /// Bytes per write, so that events come in pieces.
+    /// Bytes per write, so that events come in pieces. HTTP only.
     pub chunk_bytes: Option<usize>,
+
+    /// Refuses the handshake of a WebSocket with this status.
+    pub ws_refuse: Option<u16>,
+    /// Closes the socket with this code: where the reply is cut, otherwise once everything was said.
+    pub ws_close: Option<u16>,
+    /// Once everything was said the socket stays open, but nothing is read any more and no ping is answered.
+    pub ws_deaf: bool,
 }
 
 /// A place in an answer where it can wait.
@@ -116,9 +123,26 @@ impl Reply {
                 Err("a silent reply says nothing else")
             }
             () if self.chunk_bytes == Some(0) => Err("`chunk_bytes` is at least 1"),
+            () if self.ws_refuse.is_some_and(|status| !(400..600).contains(&status)) => {
+                Err("`ws_refuse` is a refusal, from 400 to 599")
+            }
+            () if self.ws_refuse.is_some() && (streams || self.status.is_some() || self.silent) => {
+                Err("a refused handshake has no reply: only `headers`")
+            }
+            () if self.ws_close.is_some_and(|code| !sendable(code)) => {
+                Err("`ws_close` is a code that a close frame can carry")
+            }
+            () if self.ws_deaf && self.ws_close.is_some() => {
+                Err("a socket is closed or deaf, not both")
+            }
             () => Ok(()),
         }
     }
+}
+
+/// The codes that RFC 6455 leaves for close frames.
+fn sendable(code: u16) -> bool {
+    (1000..5000).contains(&code) && !matches!(code, 1004..=1006 | 1015)
 }
 
 /// One call that the scripted model makes.

@@ -7,7 +7,7 @@
 
 use std::fmt;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use toml::Spanned;
 
 use super::reply::Reply;
@@ -20,6 +20,8 @@ pub struct Scenario {
     pub pace: f64,
     /// Models that take the Lite lane although their catalog entry does not say so.
     pub lite_ok: Vec<String>,
+    /// Turns that one socket takes; the next is told that the socket is too old, and the socket is closed.
+    pub socket_limit_after: Option<usize>,
     /// Models beside `practice-full` and `practice-lite`, or instead of them.
     pub models: Vec<Model>,
     /// Asked in order, before the built-in rules.
@@ -29,7 +31,13 @@ pub struct Scenario {
 impl Default for Scenario {
     /// The built-in rules, at a pace for people.
     fn default() -> Self {
-        Self { pace: 1.0, lite_ok: Vec::new(), models: Vec::new(), rules: Vec::new() }
+        Self {
+            pace: 1.0,
+            lite_ok: Vec::new(),
+            socket_limit_after: None,
+            models: Vec::new(),
+            rules: Vec::new(),
+        }
     }
 }
 
@@ -57,7 +65,13 @@ impl Scenario {
         if !(file.pace.is_finite() && file.pace >= 0.0) {
             return Err(ScenarioError::at(text, None, "`pace` is a number from 0 upwards"));
         }
-        Ok(Self { pace: file.pace, lite_ok: file.lite_ok, models: file.model, rules })
+        Ok(Self {
+            pace: file.pace,
+            lite_ok: file.lite_ok,
+            socket_limit_after: file.socket_limit_after,
+            models: file.model,
+            rules,
+        })
     }
 }
 
@@ -96,6 +110,7 @@ struct File {
     pace: f64,
     #[serde(default)]
     lite_ok: Vec<String>,
+    socket_limit_after: Option<usize>,
     #[serde(default)]
     model: Vec<Model>,
     #[serde(default)]
@@ -141,6 +156,17 @@ impl Model {
     }
 }
 
+/// The road that a request came on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Transport {
+    /// A request of its own.
+    #[default]
+    Http,
+    /// A frame of a WebSocket, or the handshake for one.
+    Ws,
+}
+
 /// One rule: a condition and what is answered.
 #[derive(Clone, Debug)]
 pub struct Rule {
@@ -149,6 +175,13 @@ pub struct Rule {
     pub replies: Vec<Reply>,
     /// Whether the only reply is given each time; otherwise the rule is used up after its last one.
     pub again: bool,
+}
+
+impl Rule {
+    /// Whether it is asked at handshakes, and not at turns.
+    pub(super) fn at_handshake(&self) -> bool {
+        self.replies.iter().any(|reply| reply.ws_refuse.is_some())
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -168,6 +201,18 @@ impl RuleEntry {
             _ => return Err("a rule has either `reply` or `replies`"),
         };
         replies.iter().try_for_each(Reply::check)?;
+        let refusals = replies.iter().filter(|reply| reply.ws_refuse.is_some()).count();
+        if refusals > 0 {
+            if refusals < replies.len() {
+                return Err(
+                    "a rule with `ws_refuse` is about handshakes: all its replies refuse one",
+                );
+            }
+            let known = When { account: None, nth: None, only: None, ..self.when.clone() };
+            if known != When::default() || self.when.only == Some(Transport::Http) {
+                return Err("a handshake knows its `account` and its `nth` only");
+            }
+        }
         Ok(Rule { when: self.when, replies, again })
     }
 }
@@ -182,7 +227,7 @@ pub struct When {
     pub prompt: Option<String>,
     /// The name of the account that the request came with.
     pub account: Option<String>,
-    /// Which response of its conversation this is, counted from 1.
+    /// Which response of its conversation this is (or, with `ws_refuse`, which handshake), counted from 1.
     pub nth: Option<u64>,
     /// Whether tool outputs followed the last user message.
     pub has_outputs: Option<bool>,
@@ -194,16 +239,19 @@ pub struct When {
     pub tool: Option<String>,
     /// Whether any tool is offered.
     pub has_tools: Option<bool>,
+    /// The road it came on.
+    pub only: Option<Transport>,
 }
 
 impl When {
-    pub(super) fn holds(&self, ask: Ask<'_>, account: &str, nth: u64) -> bool {
+    pub(super) fn holds(&self, ask: Ask<'_>, account: &str, nth: u64, on: Transport) -> bool {
         fn free<T>(wanted: &Option<T>, is: impl FnOnce(&T) -> bool) -> bool {
             wanted.as_ref().is_none_or(is)
         }
         free(&self.model, |model| model == ask.model())
             && free(&self.account, |name| name == account)
             && free(&self.nth, |wanted| *wanted == nth)
+            && free(&self.only, |only| *only == on)
             && free(&self.lite, |lite| *lite == ask.lite())
             && free(&self.tool, |name| ask.tool(name).is_some())
             && free(&self.has_tools, |has| *has != ask.tools().is_empty())
@@ -236,6 +284,17 @@ mod tests {
     }
 
     #[test]
+    fn the_example_for_sockets_is_a_scenario() {
+        let source = include_str!("mod.rs");
+        let example = source.split("```").nth(3).expect("a second example");
+        let example = example.lines().skip(1).map(|line| line.trim_start_matches("//!"));
+        let scenario = Scenario::from_toml(&example.collect::<Vec<_>>().join("\n"));
+        let scenario = scenario.expect("a good example");
+        assert_eq!(scenario.socket_limit_after, Some(20));
+        assert!(scenario.rules[0].at_handshake() && !scenario.rules[1].at_handshake());
+    }
+
+    #[test]
     fn the_fixtures_are_scenarios() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/fixtures/scenarios");
         let files = std::fs::read_dir(folder).expect("a folder").map(|file| file.expect("a file"));
@@ -255,7 +314,7 @@ mod tests {
                 "`text`, `say`, `calls`, `items`, `events`, `think_ms`, `gate`, `hold_until_in_flight`, `at`, \
                  `delay_headers_ms`, `silent`, `status`, `json`, `html`, `headers`, `cut_after_event`, \
                  `cut_after_bytes`, `stall_after_event`, `error_event`, `usage_limit_event`, `failed_event`, \
-                 `incomplete`, `no_terminal`, `no_usage`, `crlf`, `chunk_bytes`"
+                 `incomplete`, `no_terminal`, `no_usage`, `crlf`, `chunk_bytes`, `ws_refuse`, `ws_close`, `ws_deaf`"
             ),
         );
         refused("pace = -1.0", "the scenario: `pace` is a number from 0 upwards");
@@ -270,6 +329,18 @@ mod tests {
         refused(
             "[[rule]]\nreply = { cut_after_event = 1, cut_after_bytes = 1 }",
             "line 1 of the scenario: a reply can be cut or stalled in one place only",
+        );
+        refused(
+            "[[rule]]\nwhen = { prompt = 'x' }\nreply = { ws_refuse = 403 }",
+            "line 1 of the scenario: a handshake knows its `account` and its `nth` only",
+        );
+        refused(
+            "[[rule]]\nreplies = [{ ws_refuse = 403 }, { text = 'x' }]",
+            "line 1 of the scenario: a rule with `ws_refuse` is about handshakes: all its replies refuse one",
+        );
+        refused(
+            "[[rule]]\nreply = { text = 'x', ws_close = 1006 }",
+            "line 1 of the scenario: `ws_close` is a code that a close frame can carry",
         );
         assert_eq!(Scenario::from_toml("[[rule]").expect_err("not TOML").line, Some(1));
     }

@@ -20,9 +20,9 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
 use weir_core::dialect::wire;
 
-use super::Options;
 use super::accounts::{Account, Accounts};
 use super::cache::Cache;
 use super::catalog::Catalog;
@@ -30,11 +30,13 @@ use super::errors::Refusal;
 use super::http::{put, refusal, refuse, text};
 use super::play::Gates;
 use super::record::{Entry, Received, Record};
+use super::reply::Reply;
 use super::request::Ask;
-use super::script::Scenario;
+use super::script::{Rule, Scenario, Transport};
 use super::turn::Turn;
+use super::{Options, caller, handshake, http};
 
-const BASE: &str = "/backend-api/codex";
+pub(super) const BASE: &str = "/backend-api/codex";
 const USAGE: &str = "/backend-api/wham/usage";
 /// What the backend takes at most, decoded.
 const BODY_LIMIT: usize = 128 << 20;
@@ -57,6 +59,8 @@ pub(super) struct Practice {
     pub(super) record: Arc<Record>,
     pub(super) gates: Arc<Gates>,
     pub(super) stop: CancellationToken,
+    /// The tasks of open sockets, which outlive their handshakes.
+    pub(super) sockets: TaskTracker,
 }
 
 impl Server {
@@ -72,6 +76,7 @@ impl Server {
             scenario: options.scenario,
             gates: Arc::new(Gates::default()),
             stop: CancellationToken::new(),
+            sockets: TaskTracker::new(),
         });
         let router = Router::new().fallback(answer).with_state(practice.clone());
         let stop = practice.stop.clone();
@@ -93,7 +98,8 @@ impl Server {
         format!("http://{}{BASE}", self.address)
     }
 
-    /// Every request so far, on any path, in order of arrival.
+    /// Every request so far, on any path, and every frame that asked for a response, in order of arrival. A handshake is
+    /// among them if it was refused.
     pub fn requests(&self) -> Vec<Received> {
         self.practice.record.requests()
     }
@@ -113,10 +119,25 @@ impl Server {
         self.practice.record.wait_for(what).await;
     }
 
-    /// Breaks what is under way and returns when nothing listens any more.
+    /// How many WebSockets are open.
+    pub fn open_sockets(&self) -> usize {
+        self.practice.record.open_sockets()
+    }
+
+    /// Waits until exactly so many WebSockets are open.
+    pub async fn wait_for_sockets(&self, open: usize) {
+        self.practice.record.wait_for_sockets(open).await;
+    }
+
+    /// Breaks what is under way and returns when nothing listens any more and no socket is open.
     pub async fn stop(mut self) {
         self.practice.stop.cancel();
-        if tokio::time::timeout(Duration::from_secs(5), &mut self.serving).await.is_err() {
+        self.practice.sockets.close();
+        let ended = async {
+            let _ = (&mut self.serving).await;
+            self.practice.sockets.wait().await;
+        };
+        if tokio::time::timeout(Duration::from_secs(5), ended).await.is_err() {
             self.serving.abort();
         }
     }
@@ -129,7 +150,12 @@ impl Drop for Server {
 }
 
 async fn answer(State(practice): State<Arc<Practice>>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
+    let (mut parts, body) = request.into_parts();
+    let below = parts.uri.path().strip_prefix(BASE).map(str::to_owned);
+    let responses = below.as_deref() == Some(wire::RESPONSES_PATH);
+    if responses && parts.method == Method::GET && parts.headers.contains_key(header::UPGRADE) {
+        return handshake::answer(&practice, &mut parts).await;
+    }
     let bytes = match read(&parts.headers, body).await {
         Ok(bytes) => bytes,
         Err(error) => {
@@ -138,45 +164,52 @@ async fn answer(State(practice): State<Arc<Practice>>, request: Request) -> Resp
         }
     };
     let body = serde_json::from_slice::<Value>(&bytes).unwrap_or_default();
-    let path = parts.uri.path().to_owned();
-    let post =
-        parts.method == Method::POST && path.strip_prefix(BASE) == Some(wire::RESPONSES_PATH);
-    let bearer = text(&parts.headers, header::AUTHORIZATION.as_str());
-    let bearer = bearer.and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
-    let account = practice.accounts.by_token(bearer);
-    let received = received(&parts, path, &body, bytes.len(), account);
+    let post = responses && parts.method == Method::POST;
+    let ask = Ask { body: &body, marker: text(&parts.headers, wire::LITE_HEADER) };
+    let account = caller::account(&practice.accounts, &parts.headers);
+    let known = account.map(|account| &**account);
+    let received = caller::received(&parts.headers, parts.uri.path(), ask, bytes.len(), known);
     let conversation = received.conversation.clone();
     let entry = practice.record.arrive(received, post);
-    let account = match signed_in(account, &parts.headers) {
+    let account = match caller::signed_in(account, &parts.headers) {
         Ok(account) => account,
         Err(refused) => return refuse(entry, refused),
     };
     if post {
-        let marker = text(&parts.headers, wire::LITE_HEADER);
         let turn = Turn {
             practice: &practice,
             account,
-            ask: Ask { body: &body, marker },
+            ask,
             bytes: bytes.len(),
             conversation: conversation.as_deref(),
-            session: session(&parts.headers, &body),
+            place: caller::session(&parts.headers, &body),
             turn_state: text(&parts.headers, wire::TURN_STATE_HEADER),
+            transport: Transport::Http,
+            held: 0,
+            previous: None,
         };
-        return turn.answer(entry).await;
+        return http::answer(turn, entry).await;
     }
     practice.look_up(entry, account, &parts)
 }
 
 impl Practice {
+    /// What a rule says to this conversation, unless it is used up; counts as a use.
+    pub(super) fn reply_of<'a>(
+        &self,
+        at: usize,
+        rule: &'a Rule,
+        conversation: Option<&str>,
+    ) -> Option<&'a Reply> {
+        let uses = self.record.use_rule(at, conversation);
+        rule.replies.get(if rule.again { 0 } else { uses })
+    }
+
     /// Everything that is not a response.
     fn look_up(&self, entry: Entry, account: &Account, parts: &Parts) -> Response {
         let path = parts.uri.path();
         let below = path.strip_prefix(BASE);
         let get = parts.method == Method::GET;
-        if get && below == Some(wire::RESPONSES_PATH) && parts.headers.contains_key(header::UPGRADE)
-        {
-            return refuse(entry, Refusal::no_websocket());
-        }
         let (body, etag) = if get && below == Some(wire::MODELS_PATH) {
             let query = parts.uri.query().unwrap_or_default();
             let version = query.split('&').find_map(|pair| pair.strip_prefix("client_version="));
@@ -217,56 +250,4 @@ async fn read(headers: &HeaderMap, body: Body) -> io::Result<Vec<u8>> {
     let mut decoded = Vec::new();
     decoder.take(BODY_LIMIT as u64).read_to_end(&mut decoded).await?;
     Ok(decoded)
-}
-
-fn signed_in<'a>(
-    account: Option<&'a Account>,
-    headers: &HeaderMap,
-) -> Result<&'a Account, Refusal> {
-    let account = account.ok_or_else(Refusal::token_invalidated)?;
-    match text(headers, wire::ACCOUNT_HEADER) {
-        Some(id) if id == account.account_id => Ok(account),
-        other => Err(Refusal::wrong_account(other)),
-    }
-}
-
-fn received(
-    parts: &Parts,
-    path: String,
-    body: &Value,
-    bytes: usize,
-    account: Option<&Account>,
-) -> Received {
-    let headers = &parts.headers;
-    let ask = Ask { body, marker: text(headers, wire::LITE_HEADER) };
-    let account = account.map(|account| account.name.clone());
-    let shown = headers.iter().map(|(name, value)| {
-        let value = match *name == header::AUTHORIZATION {
-            true => account.as_deref().unwrap_or("unknown").to_owned(),
-            false => String::from_utf8_lossy(value.as_bytes()).into_owned(),
-        };
-        (name.to_string(), value)
-    });
-    let first = |names: &[&str]| names.iter().find_map(|name| text(headers, name));
-    let conversation = first(&["thread-id", "x-session-id", "session-id"]);
-    let parents = ["x-parent-session-id", "x-codex-parent-thread-id"];
-    let parent = first(&parents).or_else(|| parents.iter().find_map(|name| ask.metadata(name)));
-    Received {
-        path,
-        headers: shown.collect(),
-        account,
-        bytes,
-        model: ask.model().to_owned(),
-        lite: ask.lite(),
-        conversation: conversation.or_else(|| ask.str("prompt_cache_key")).map(str::to_owned),
-        parent: parent.map(str::to_owned),
-        body: body.clone(),
-        ..Received::default()
-    }
-}
-
-/// The key under which the backend caches.
-fn session<'a>(headers: &'a HeaderMap, body: &'a Value) -> Option<&'a str> {
-    let key = body.get("prompt_cache_key").and_then(Value::as_str);
-    key.or_else(|| text(headers, "session-id"))
 }

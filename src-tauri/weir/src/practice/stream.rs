@@ -21,6 +21,8 @@ pub(super) enum Piece {
     /// A place where gates hold.
     At(Point),
     Event(Value),
+    /// An event about the connection, which no script counts.
+    Aside(Value),
 }
 
 /// How a response ends.
@@ -54,15 +56,24 @@ pub(super) struct Composition<'a> {
     pub(super) extra_events: Vec<Value>,
     pub(super) think_ms: u64,
     pub(super) ending: Ending,
+    /// The response that this one goes on from.
+    pub(super) previous: Option<&'a str>,
 }
 
 const DELTA_MS: u64 = 60;
 
 impl Composition<'_> {
     pub(super) fn pieces(self) -> Vec<Piece> {
-        let mut writer =
-            Writer { composition: &self, pieces: Vec::new(), sequence: 0, output: 0, spoken: 0 };
+        let mut writer = Writer::new(&self);
         writer.write();
+        writer.pieces
+    }
+
+    /// The response of a request that only wants its history known: it opens and ends.
+    pub(super) fn warm_up(self) -> Vec<Piece> {
+        let mut writer = Writer::new(&self);
+        writer.opening("response.created");
+        writer.ending();
         writer.pieces
     }
 }
@@ -76,18 +87,26 @@ struct Writer<'a> {
     spoken: usize,
 }
 
-impl Writer<'_> {
+impl<'a> Writer<'a> {
+    fn new(composition: &'a Composition<'a>) -> Self {
+        Self { composition, pieces: Vec::new(), sequence: 0, output: 0, spoken: 0 }
+    }
+
+    fn opening(&mut self, kind: &str) {
+        let response = self.response("in_progress", Value::Null);
+        self.event(kind, json!({ "response": response }));
+    }
+
     fn write(&mut self) {
         let made = self.composition;
         if made.limits_first {
             self.pieces.push(Piece::Event(made.limits.clone()));
         }
-        let opening = self.response("in_progress", Value::Null);
-        self.event("response.created", json!({ "response": opening }));
+        self.opening("response.created");
         if !made.limits_first {
             self.pieces.push(Piece::Event(made.limits.clone()));
         }
-        self.event("response.in_progress", json!({ "response": opening }));
+        self.opening("response.in_progress");
         self.pieces.push(Piece::At(Point::Output));
         self.pieces.push(Piece::Wait(made.think_ms));
         for item in &made.items {
@@ -256,7 +275,7 @@ impl Writer<'_> {
 
     fn usage(&self) -> Value {
         let made = self.composition;
-        let output = self.spoken.div_ceil(4).max(1);
+        let output = self.spoken.div_ceil(4).max(usize::from(!made.items.is_empty()));
         let thought = if made.items.contains(&Item::Thought) { 8 } else { 0 };
         json!({
             "input_tokens": made.input_tokens,
@@ -285,7 +304,7 @@ impl Writer<'_> {
             "model": echo("model", Value::Null),
             "output": [],
             "parallel_tool_calls": echo("parallel_tool_calls", json!(true)),
-            "previous_response_id": null,
+            "previous_response_id": made.previous,
             "prompt_cache_key": echo("prompt_cache_key", Value::Null),
             "reasoning": echo("reasoning", json!({ "effort": null, "summary": null })),
             "service_tier": "default",
@@ -339,6 +358,7 @@ mod tests {
             extra_events: vec![json!({ "type": "something.new" })],
             think_ms: 0,
             ending,
+            previous: None,
         };
         let events = composition.pieces().into_iter().filter_map(|piece| match piece {
             Piece::Event(event) => Some(event),

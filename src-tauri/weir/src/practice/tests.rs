@@ -7,37 +7,37 @@ use serde_json::{Value, json};
 
 use super::{Options, PracticeWindow, Received, Scenario, Server};
 
-async fn serve(scenario: &str) -> Server {
+pub(super) async fn serve(scenario: &str) -> Server {
     let scenario = Scenario::from_toml(&format!("pace = 0.0\n{scenario}")).expect("a scenario");
     start(Options { scenario, ..Options::default() }).await
 }
 
-async fn start(options: Options) -> Server {
+pub(super) async fn start(options: Options) -> Server {
     Server::start(options).await.expect("a free port")
 }
 
-fn client() -> reqwest::Client {
+pub(super) fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().expect("a client")
 }
 
-fn signed(request: RequestBuilder, account: usize) -> RequestBuilder {
+pub(super) fn signed(request: RequestBuilder, account: usize) -> RequestBuilder {
     request
         .bearer_auth(format!("practice-token-{account}"))
         .header("chatgpt-account-id", format!("practice-account-{account}"))
 }
 
-fn post(server: &Server, account: usize, body: &Value) -> RequestBuilder {
+pub(super) fn post(server: &Server, account: usize, body: &Value) -> RequestBuilder {
     signed(client().post(format!("{}/responses", server.base_url())).json(body), account)
 }
 
-fn full(input: Value) -> Value {
+pub(super) fn full(input: Value) -> Value {
     json!({
         "model": "practice-full", "store": false, "stream": true, "prompt_cache_key": "s",
         "tools": [{ "type": "function", "name": "task" }], "input": input,
     })
 }
 
-fn lite(input: &[Value]) -> Value {
+pub(super) fn lite(input: &[Value]) -> Value {
     let tools = json!({ "type": "additional_tools", "role": "developer",
                         "tools": [{ "type": "function", "name": "task" }] });
     let input: Vec<Value> = std::iter::once(tools).chain(input.iter().cloned()).collect();
@@ -47,16 +47,16 @@ fn lite(input: &[Value]) -> Value {
     })
 }
 
-fn user(text: &str) -> Value {
+pub(super) fn user(text: &str) -> Value {
     json!({ "role": "user", "content": text })
 }
 
-async fn sent(request: RequestBuilder) -> Response {
+pub(super) async fn sent(request: RequestBuilder) -> Response {
     request.send().await.expect("an answer")
 }
 
 /// The events of an answer that ended in good order.
-async fn events(request: RequestBuilder) -> Vec<Value> {
+pub(super) async fn events(request: RequestBuilder) -> Vec<Value> {
     let response = sent(request).await;
     assert_eq!(response.status(), 200);
     parse(&response.text().await.expect("a whole stream"))
@@ -67,11 +67,11 @@ fn parse(text: &str) -> Vec<Value> {
     data.map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn kinds(events: &[Value]) -> Vec<&str> {
+pub(super) fn kinds(events: &[Value]) -> Vec<&str> {
     events.iter().filter_map(|event| event["type"].as_str()).collect()
 }
 
-fn items(events: &[Value]) -> Vec<Value> {
+pub(super) fn items(events: &[Value]) -> Vec<Value> {
     let done = events.iter().filter(|event| event["type"] == "response.output_item.done");
     done.map(|event| event["item"].clone()).collect()
 }

@@ -1,67 +1,69 @@
 //! Answers one request for a response.
 //!
 //! The questions come in the backend's order: is the request well formed, is the model served in this lane, can this
-//! account read the ciphertext, what does the script say, is there quota left. Then the events are composed and their
-//! delivery starts.
+//! account read the ciphertext, what does the script say, is there quota left. Then the events are composed. Whether
+//! they travel as an event stream or as frames is not decided here.
 //!
 //! **Invariant**: every rule that a request breaks is recorded, whatever the script answers.
 
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Value, json as object};
 use weir_core::dialect::wire;
 
 use super::accounts::{Account, hex};
+use super::cache::Place;
 use super::errors::Refusal;
-use super::http::{code, put, refuse};
 use super::play::Delivery;
 use super::record::Entry;
 use super::reply::{Point, Reply, json};
 use super::request::{Ask, kind};
+use super::script::Transport;
 use super::server::Practice;
-use super::stream::{Composition, Ending};
+use super::stream::{Composition, Ending, Piece};
 use super::{check, rules};
 
 /// What one response is answered from.
 pub(super) struct Turn<'a> {
     pub(super) practice: &'a Practice,
     pub(super) account: &'a Account,
+    /// The whole request; over a WebSocket with the history that the socket holds.
     pub(super) ask: Ask<'a>,
+    /// Length of the whole request.
     pub(super) bytes: usize,
     pub(super) conversation: Option<&'a str>,
-    pub(super) session: Option<&'a str>,
+    /// What it shares its cache with.
+    pub(super) place: Option<Place>,
     pub(super) turn_state: Option<&'a str>,
+    pub(super) transport: Transport,
+    /// How many items the socket held already.
+    pub(super) held: usize,
+    /// The response that they come from.
+    pub(super) previous: Option<&'a str>,
+}
+
+/// What is answered.
+pub(super) enum Answer {
+    Refused(Refusal),
+    /// A refusal whose body the script wrote: its type and its text.
+    Scripted(Refusal, &'static str, String),
+    Stream(Vec<Piece>),
 }
 
 impl Turn<'_> {
-    pub(super) async fn answer(self, entry: Entry) -> Response {
-        if self.turn_state.is_some_and(|state| !self.account.opens(state)) {
-            entry.violation("x-codex-turn-state is another account's");
-        }
-        if let Err(refused) = self.admit(&entry) {
-            return refuse(entry, refused);
-        }
-        let reply = self.reply(&entry);
-        let delivery = Delivery {
+    pub(super) fn delivery(&self, reply: Reply) -> Delivery {
+        Delivery {
             reply,
             pace: self.practice.scenario.pace,
             gates: self.practice.gates.clone(),
             stop: self.practice.stop.clone(),
-        };
-        let stop = self.practice.stop.clone();
-        tokio::select! {
-            biased;
-            response = self.deliver(delivery, entry) => response,
-            () = stop.cancelled() => StatusCode::SERVICE_UNAVAILABLE.into_response(),
         }
     }
 
-    async fn deliver(self, delivery: Delivery, entry: Entry) -> Response {
-        let Delivery { reply, .. } = &delivery;
-        delivery.hold(Point::Headers, &entry).await;
+    /// The answer, once the script lets it out; a silent reply never does.
+    pub(super) async fn decide(&self, delivery: &Delivery, entry: &Entry) -> Answer {
+        let reply = &delivery.reply;
+        delivery.hold(Point::Headers, entry).await;
         if reply.delay_headers_ms > 0 {
             tokio::time::sleep(Duration::from_millis(reply.delay_headers_ms)).await;
         }
@@ -69,21 +71,37 @@ impl Turn<'_> {
             return std::future::pending().await;
         }
         if let Some(status) = reply.status {
-            return self.scripted_refusal(status, reply, entry);
+            return self.scripted_refusal(status, reply);
         }
         if let Err(refused) = self.practice.accounts.charge(self.account) {
-            return refuse(entry, refused);
+            return Answer::Refused(refused);
         }
-        let pieces = self.compose(reply, &entry).pieces();
-        let headers = self.headers(reply, &entry);
-        entry.status(200);
-        let mut response = Body::from_stream(delivery.start(pieces, entry)).into_response();
-        put(response.headers_mut(), &headers);
-        response
+        let mut pieces = self.compose(reply, entry).pieces();
+        if self.transport == Transport::Ws {
+            // What headers say over HTTP: nothing else tells it to a socket that lives for many turns.
+            let told: serde_json::Map<_, _> = self
+                .told()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value.into()))
+                .collect();
+            pieces
+                .insert(0, Piece::Aside(object!({ "type": "response.metadata", "headers": told })));
+        }
+        Answer::Stream(pieces)
+    }
+
+    /// The events of a request that only wants its history known. Nothing is charged for it.
+    pub(super) fn warm_up(&self, entry: &Entry) -> Vec<Piece> {
+        let mut composition = self.compose(&Reply::default(), entry);
+        composition.items.clear();
+        composition.warm_up()
     }
 
     /// Whether the backend would take this request from this account.
-    fn admit(&self, entry: &Entry) -> Result<(), Refusal> {
+    pub(super) fn admit(&self, entry: &Entry) -> Result<(), Refusal> {
+        if self.turn_state.is_some_and(|state| !self.account.opens(state)) {
+            entry.violation("x-codex-turn-state is another account's");
+        }
         let broken = check::broken(self.ask);
         for rule in broken.iter().filter_map(|refusal| refusal.violation.as_deref()) {
             entry.violation(rule);
@@ -104,23 +122,23 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn reply(&self, entry: &Entry) -> Reply {
-        for (at, rule) in self.practice.scenario.rules.iter().enumerate() {
-            if !rule.when.holds(self.ask, &self.account.name, entry.nth) {
-                continue;
-            }
-            let uses = self.practice.record.use_rule(at, self.conversation);
-            let turn = if rule.again { 0 } else { uses };
-            if let Some(reply) = rule.replies.get(turn) {
-                return reply.clone();
-            }
-        }
-        rules::built_in(self.ask)
+    /// What the script says to it.
+    pub(super) fn reply(&self, entry: &Entry) -> Reply {
+        let rules = self.practice.scenario.rules.iter().enumerate();
+        let mut asked = rules.filter(|(_, rule)| {
+            let when = &rule.when;
+            !rule.at_handshake()
+                && when.holds(self.ask, &self.account.name, entry.nth, self.transport)
+        });
+        let found =
+            asked.find_map(|(at, rule)| self.practice.reply_of(at, rule, self.conversation));
+        found.cloned().unwrap_or_else(|| rules::built_in(self.ask))
     }
 
     fn compose<'a>(&'a self, reply: &Reply, entry: &Entry) -> Composition<'a> {
         let body = self.ask.body;
-        let cached = self.practice.cache.cached_bytes(&self.account.name, self.session, body);
+        let (cache, place) = (&self.practice.cache, self.place.as_ref());
+        let cached = cache.cached_bytes(&self.account.name, place, body, self.held);
         let number = entry.number.to_le_bytes();
         let ending = match reply {
             Reply { error_event: Some(fields), .. } => Ending::Error(json(fields)),
@@ -144,6 +162,7 @@ impl Turn<'_> {
             extra_events: reply.events.iter().map(json).collect(),
             think_ms: reply.think_ms.unwrap_or(400),
             ending,
+            previous: self.previous,
         }
     }
 
@@ -157,43 +176,34 @@ impl Turn<'_> {
         fields
     }
 
-    fn scripted_refusal(&self, status: u16, reply: &Reply, entry: Entry) -> Response {
+    fn scripted_refusal(&self, status: u16, reply: &Reply) -> Answer {
         let mut refused = match status {
             401 => Refusal::token_invalidated(),
             429 => self.practice.accounts.limit(self.account, None),
             _ => Refusal::server(status),
         };
         refused.headers.extend(reply.headers.clone());
-        let (content_type, text) = match (&reply.json, &reply.html) {
-            (Some(toml::Value::String(text)), _) => ("application/json", text.clone()),
-            (Some(value), _) => ("application/json", json(value).to_string()),
-            (None, Some(page)) => ("text/html; charset=UTF-8", page.clone()),
-            (None, None) => return refuse(entry, refused),
-        };
-        entry.status(status);
-        entry.end("refused");
-        let mut response = (code(status), text).into_response();
-        put(response.headers_mut(), &refused.headers);
-        put(response.headers_mut(), &[("content-type".to_owned(), content_type.to_owned())]);
-        response
+        match (&reply.json, &reply.html) {
+            (Some(toml::Value::String(text)), _) => {
+                Answer::Scripted(refused, "application/json", text.clone())
+            }
+            (Some(value), _) => {
+                Answer::Scripted(refused, "application/json", json(value).to_string())
+            }
+            (None, Some(page)) => {
+                Answer::Scripted(refused, "text/html; charset=UTF-8", page.clone())
+            }
+            (None, None) => Answer::Refused(refused),
+        }
     }
 
-    fn headers(&self, reply: &Reply, entry: &Entry) -> Vec<(String, String)> {
-        let account = self.account;
-        let request = format!("practice-{}", entry.number);
+    /// What every answer tells beside its events.
+    pub(super) fn told(&self) -> [(&'static str, String); 3] {
         let turn = format!("{} {}", self.conversation.unwrap_or_default(), self.ask.prompt());
-        let mut headers = self.practice.accounts.headers(account);
-        let own = [
-            ("content-type", "text/event-stream; charset=utf-8".to_owned()),
-            ("cache-control", "no-cache".to_owned()),
-            ("x-request-id", request.clone()),
-            ("x-oai-request-id", request),
+        [
             ("openai-model", self.ask.model().to_owned()),
-            (wire::MODELS_ETAG_HEADER, self.practice.catalog.listing(&account.name).1),
-            (wire::TURN_STATE_HEADER, account.seal(&turn)),
-        ];
-        headers.extend(own.map(|(name, value)| (name.to_owned(), value)));
-        headers.extend(reply.headers.clone());
-        headers
+            (wire::MODELS_ETAG_HEADER, self.practice.catalog.listing(&self.account.name).1),
+            (wire::TURN_STATE_HEADER, self.account.seal(&turn)),
+        ]
     }
 }

@@ -32,6 +32,17 @@ pub(super) fn item_ids(ask: Ask<'_>) -> Option<Refusal> {
     })
 }
 
+/// An id names one item of a history. What a socket holds and what a frame says again of it meet here.
+pub(super) fn twice(ask: Ask<'_>) -> Option<Refusal> {
+    let mut seen = HashSet::new();
+    let ids = ask.input().iter().filter_map(|item| item.get("id")?.as_str());
+    let id = ids.filter(|id| !id.is_empty()).find(|id| !seen.insert(*id))?;
+    let message = format!(
+        "Duplicate item found with id {id}. Remove duplicate items from your input and try again."
+    );
+    Some(Refusal::invalid(message, "input", None))
+}
+
 pub(super) fn call_ids(ask: Ask<'_>) -> Option<Refusal> {
     let items = ask.input().iter().enumerate();
     let mut with_id = items.filter(|(_, item)| answer_of(item).is_some() || is_output(item));
@@ -121,6 +132,16 @@ mod tests {
         let custom =
             json!({ "type": "custom_tool_call", "call_id": "c", "name": "p", "input": "" });
         history(&[custom], "400 No tool output found for custom tool call c.");
+    }
+
+    #[test]
+    fn an_item_is_said_once() {
+        let message = |id: &str| json!({ "role": "user", "id": id, "content": "x" });
+        history(&[message("msg_1"), message("msg_2")], "accepted");
+        history(
+            &[message("msg_1"), message("msg_1")],
+            "400 Duplicate item found with id msg_1. Remove duplicate items from your input and try again.",
+        );
     }
 
     #[test]
