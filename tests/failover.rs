@@ -4,6 +4,7 @@ use serde_json::json;
 use weir::practice::{Options, Scenario};
 use weir::turn::Timers;
 
+use crate::support::client::read;
 use crate::support::{Weir, plain, user};
 
 /// The account with the most left, which is asked first.
@@ -273,5 +274,29 @@ async fn a_client_without_a_stream_gets_one_document_or_one_error() {
     let weir = Weir::start(&first_account("text = \"half an answer\", cut_after_event = 6")).await;
     let got = weir.post(&body).await;
     assert_eq!((got.status, got.code().as_str()), (502, "stream_lost"));
+    weir.finish().await;
+}
+
+#[tokio::test]
+async fn a_routing_state_goes_back_to_the_account_that_gave_it_and_to_no_other() {
+    let weir = Weir::start(&first_account("status = 429")).await;
+    let sent = |state: &str| {
+        weir.request().header("x-session-id", "c").header("x-codex-turn-state", state.to_owned())
+    };
+    let first = read(sent("of-somebody-else").json(&plain("practice-full"))).await;
+    let state = first.headers["x-codex-turn-state"].to_str().expect("text").to_owned();
+    read(sent(&state).json(&plain("practice-full"))).await;
+    let states: Vec<_> = weir
+        .upstream()
+        .into_iter()
+        .map(|request| {
+            request
+                .headers
+                .into_iter()
+                .find(|(name, _)| name == "x-codex-turn-state")
+                .map(|(_, value)| value)
+        })
+        .collect();
+    assert_eq!(states, [None, None, Some(state)]);
     weir.finish().await;
 }

@@ -5,8 +5,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use http::HeaderMap;
 use weir_core::dialect::mode::Decision;
 use weir_core::dialect::prepare::{Prepared, prepare};
+use weir_core::dialect::wire;
 
 use super::caller::Caller;
 use super::clock::now_s;
@@ -58,7 +60,7 @@ async fn run(
     courtesy: &mut Courtesy,
 ) -> End {
     let model = order.body.model().to_owned();
-    let stripped = |call_id: &str| shared.namespaces.stripped(call_id);
+    let stripped = |call_id: &str| shared.flat_calls.get(call_id).is_some();
     let mut asked = order.body;
     // The client's own key is never touched; a client without one would get no cache at all.
     if asked.get(CACHE_KEY).is_none() {
@@ -132,7 +134,7 @@ impl Attempt<'_> {
         let account = &self.lease.account;
         let outgoing = Outgoing {
             account,
-            client_headers: &self.caller.headers,
+            client_headers: &self.client_headers(),
             names: Names { session: self.caller.session(), thread: &self.caller.conversation },
             dialect: self.prepared.dialect,
             body: self.body.clone(),
@@ -175,7 +177,23 @@ impl Attempt<'_> {
         relay.run(opened).await
     }
 
+    /// The client's headers without a routing state that another account gave.
+    fn client_headers(&self) -> HeaderMap {
+        let mut headers = self.caller.headers.clone();
+        let state = headers.get(wire::TURN_STATE_HEADER).and_then(|state| state.to_str().ok());
+        let giver = state.and_then(|state| self.shared.turn_states.get(state));
+        if giver.as_ref() != Some(&self.lease.account.id) {
+            headers.remove(wire::TURN_STATE_HEADER);
+        }
+        headers
+    }
+
     fn take_note(&self, opened: &Opened) {
+        let state =
+            opened.passed_on.get(wire::TURN_STATE_HEADER).and_then(|state| state.to_str().ok());
+        if let Some(state) = state {
+            self.shared.turn_states.keep(state.to_owned(), self.lease.account.id.clone());
+        }
         self.shared.pool.observe(&self.lease.account.id, &opened.windows, now_s());
         if let Some(etag) = &opened.models_etag {
             catalogs::refresh_if_changed(self.shared, &self.lease.account, etag);

@@ -16,8 +16,8 @@ pub mod drive;
 pub mod ending;
 pub mod journal;
 pub mod live;
+pub mod memory;
 pub mod modes;
-pub mod namespaces;
 pub mod progress;
 pub mod relay;
 pub mod sink;
@@ -35,6 +35,7 @@ use crate::accounts::pool::Pool;
 use crate::store::{Store, StoreError};
 use crate::upstream::open::Upstream;
 use caller::Caller;
+use memory::Memory;
 use sink::Answer;
 
 /// What every turn uses.
@@ -44,7 +45,11 @@ pub struct Shared {
     pub upstream: Upstream,
     pub store: Store,
     pub modes: modes::Modes,
-    pub namespaces: namespaces::Namespaces,
+    /// Calls that reached their caller without the `functions` namespace that the backend gave them: a caller that sent flat
+    /// tools does not know it, and it is put on again on replay so that the history equals what the backend wrote.
+    pub flat_calls: Memory<()>,
+    /// The account that gave each sticky routing state; to any other it means nothing.
+    pub turn_states: Memory<AccountId>,
     pub catalogs: catalogs::Catalogs,
     /// What watchers see.
     pub live: Arc<live::Live>,
@@ -69,7 +74,8 @@ impl Shared {
             upstream,
             modes: modes::Modes::load(store.clone())?,
             store,
-            namespaces: namespaces::Namespaces::default(),
+            flat_calls: Memory::of(16_384),
+            turn_states: Memory::of(1_024),
             catalogs: catalogs::Catalogs::default(),
             live: Arc::new(live),
             timers,

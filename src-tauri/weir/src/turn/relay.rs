@@ -185,7 +185,7 @@ impl Relay<'_> {
             return None;
         }
         let (changed, calls) = event.without_namespace()?;
-        calls.into_iter().for_each(|call_id| self.shared.namespaces.remember(call_id));
+        calls.into_iter().for_each(|call_id| self.shared.flat_calls.keep(call_id, ()));
         Some(changed)
     }
 
