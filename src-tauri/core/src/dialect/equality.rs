@@ -139,11 +139,9 @@ pub(super) fn is_open_thought(item: &Item) -> bool {
 
 /// Whether both items carry one and the same id.
 pub(super) fn has_id_of(one: &Item, other: &Item) -> bool {
-    let id = |item: &Item| present(raw::field(item.raw(), "id")).map(RawValue::to_owned);
-    match (id(one), id(other)) {
-        (Some(one), Some(other)) => same::difference(&one, &other).is_none(),
-        _ => false,
-    }
+    let one = present(raw::field(one.raw(), "id"));
+    let other = present(raw::field(other.raw(), "id"));
+    one.is_some() && same::difference_of(one, other).is_none()
 }
 
 /// The first field in which `next` is another item than the `seen` one, as a path below it (`content/0/text`). None: they

@@ -241,6 +241,11 @@ fn a_thought_without_ciphertext_may_be_missing_but_not_changed() {
             format!(r#"{{"type":"reasoning","encrypted_content":"g","summary":[]}},{user}"#),
             Step::Incremental { from: 3 },
         ),
+        (
+            format!("{},{said}", thought.replace("null", r#""""#)),
+            format!("{back},{user}"),
+            Step::Incremental { from: 3 },
+        ),
         (format!("{said},{thought}"), back.to_owned(), Step::Full(Why::NothingNew)),
         (format!("{thought},{said}"), String::new(), Step::Full(Why::Shorter)),
         (
@@ -405,6 +410,18 @@ fn kinds_are_compared_by_what_they_are() {
             r#"{"type":"custom_tool_call","call_id":"c","name":"n","input":"{ \"a\" : 1 }","namespace":"functions"}"#,
             None,
         ),
+        // A phase that the backend never gave.
+        (
+            r#"{"role":"assistant","content":[]}"#,
+            r#"{"role":"assistant","content":[],"phase":"commentary"}"#,
+            Some("phase"),
+        ),
+        // Without ciphertext a thought is its summary, all of it.
+        (
+            r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}]}"#,
+            r#"{"type":"reasoning","summary":[{"type":"summary_text","text":"b"}]}"#,
+            Some("summary/0/text"),
+        ),
         // What the client itself wrote it may not take back.
         (r#"{"role":"user","content":"a","x":1}"#, r#"{"role":"user","content":"a"}"#, Some("x")),
         (
@@ -474,6 +491,12 @@ fn properties_must_be_the_same_but_for_those_of_one_request() {
     ] {
         assert_eq!(goes_on(fields).as_deref(), changed, "{fields}");
     }
+    // An input that was absent, as in a prewarm, is an empty one.
+    let bare = Body::parse(br#"{"model":"m"}"#).expect("a request");
+    let begun = Seen::new(&bare, Vec::new(), "resp_1".to_owned());
+    let next = Body::parse(br#"{"model":"m","input":"Go."}"#).expect("a request");
+    assert_eq!(step(Some(&begun), &next), Step::Incremental { from: 0 });
+
     let mut next = with("");
     next.set_model("other");
     assert_eq!(step(Some(&seen), &next), Step::Full(Why::PropertyChanged("model".to_owned())));
