@@ -1,7 +1,13 @@
 //! A connection on which a test writes bytes that no HTTP client would.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Reached by a broken program only.
+const BOUND: Duration = Duration::from_secs(60);
 
 pub(crate) struct Wire {
     socket: TcpStream,
@@ -40,7 +46,8 @@ impl Wire {
     }
 
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        self.socket.write_all(bytes.as_ref()).await.expect("the other end still reads");
+        let sent = timeout(BOUND, self.socket.write_all(bytes.as_ref())).await;
+        sent.expect("the other end reads").expect("the other end still reads");
     }
 
     /// Says that nothing more will be sent.
@@ -71,7 +78,8 @@ impl Wire {
 
     /// Reads on; false at the end.
     async fn more(&mut self) -> bool {
-        let read = self.socket.read_buf(&mut self.rest).await.unwrap_or(0);
+        let read = timeout(BOUND, self.socket.read_buf(&mut self.rest)).await;
+        let read = read.expect("the other end answers or closes").unwrap_or(0);
         read > 0
     }
 }
