@@ -78,6 +78,21 @@ async fn after_a_crash_the_commands_work_and_the_next_start_does() {
     serving.stop().await;
 }
 
+/// Its port may be a stranger's by then, who must not be shown the control key.
+#[tokio::test]
+async fn after_a_crash_the_control_key_goes_to_nobody() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut serving = Serving::start(folder.path()).await;
+    let port = serving.port();
+    serving.child.kill().await.expect("it runs");
+    let stranger = std::net::TcpListener::bind(("127.0.0.1", port)).expect("the port is free");
+    stranger.set_nonblocking(true).expect("a socket");
+    done(folder.path(), &["mode", "practice-lite", "full"]).await;
+    run(folder.path(), &["status"]).await.refused(1, &["not running"]);
+    let asked = stranger.accept().map_err(|error| error.kind());
+    assert!(matches!(asked, Err(std::io::ErrorKind::WouldBlock)), "the stranger was asked");
+}
+
 #[tokio::test]
 async fn what_the_pool_does_not_offer_is_refused_with_a_way_out() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -17,6 +17,8 @@ use crate::accounts::secret::Secret;
 const DATA: (&str, &str) = ("data.key", "weir_");
 const CONTROL: (&str, &str) = ("control.key", "weirctl_");
 const RUNNING: &str = "running.json";
+/// What an open store holds.
+const LOCK: &str = "weir.lock";
 
 #[derive(Debug)]
 pub struct Folder {
@@ -129,9 +131,16 @@ impl Folder {
     }
 }
 
-/// The note that a running program left in a folder; it may be stale.
+/// The note of the program that runs on a folder. One that was killed leaves its note behind, and a stranger may have
+/// taken its port since; but the lock of the folder ended with it.
 pub fn running(path: &Path) -> Option<Running> {
-    serde_json::from_slice(&fs::read(path.join(RUNNING)).ok()?).ok()
+    let note = serde_json::from_slice(&fs::read(path.join(RUNNING)).ok()?).ok()?;
+    let lock = fs::File::open(path.join(LOCK)).ok()?;
+    // Where a file system has no locks, the note is all there is to go by.
+    match lock.try_lock_shared() {
+        Ok(()) => None,
+        Err(_) => Some(note),
+    }
 }
 
 /// A key of a folder as another program reads it; none where Weir was never started.
