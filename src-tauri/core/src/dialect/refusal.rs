@@ -100,7 +100,7 @@ pub(super) fn near(mut position: usize) -> usize {
 }
 
 /// A client's own word for use in a sentence, unless it would make the sentence look retryable.
-pub(super) fn word<'a>(theirs: &'a str, instead: &'a str) -> &'a str {
+pub fn word<'a>(theirs: &'a str, instead: &'a str) -> &'a str {
     let plain = theirs.chars().all(|c| c.is_ascii_alphanumeric() || "._-:/".contains(c));
     if plain && theirs.len() <= 128 && !looks_retryable(theirs) { theirs } else { instead }
 }

@@ -188,6 +188,11 @@ impl App {
 
     /// Takes no new connection, lets running turns end within a bound, then ends them, and writes what is left.
     pub async fn drain(self) {
+        self.drain_until(std::future::pending()).await;
+    }
+
+    /// Like [`Self::drain`], but running turns are ended as soon as `at_once` resolves.
+    pub async fn drain_until(self, at_once: impl Future<Output = ()>) {
         self.folder.withdraw();
         self.accepting.cancel();
         let turns = Arc::clone(&self.api.turns);
@@ -197,7 +202,12 @@ impl App {
             turns.tasks.wait().await;
             self.servers.wait().await;
         };
-        if tokio::time::timeout(DRAIN, all).await.is_err() {
+        let ended = tokio::select! {
+            () = all => true,
+            () = tokio::time::sleep(DRAIN) => false,
+            () = at_once => false,
+        };
+        if !ended {
             turns.stop.cancel();
             // Turns answer a stop at once; the bound is for a client that does not read its last bytes.
             drop(tokio::time::timeout(Duration::from_secs(2), turns.tasks.wait()).await);

@@ -75,9 +75,15 @@ impl Remote {
 
     /// Sends a command and returns its reply as JSON.
     pub async fn call(&self, command: &Command) -> Result<Value, RemoteError> {
+        // A probe waits for six turns of a model.
+        let patience = match command {
+            Command::Probe { .. } => Duration::from_secs(600),
+            _ => Duration::from_secs(60),
+        };
         let sent = self
             .http
             .post(format!("{}/api", self.origin))
+            .timeout(patience)
             .bearer_auth(self.key.expose())
             .json(command)
             .send()

@@ -10,6 +10,14 @@
     reason = "printing is what a command line is for"
 )]
 
+/// Prints a line. A reader that has gone, as in `weir turns | head`, is no error.
+macro_rules! println {
+    ($($text:tt)*) => {{
+        use std::io::Write as _;
+        drop(writeln!(std::io::stdout(), $($text)*));
+    }};
+}
+
 mod accounts;
 mod ask;
 mod csv;

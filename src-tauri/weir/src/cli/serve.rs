@@ -52,9 +52,12 @@ pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
     }
     end.await;
     if !serve.json {
-        println!("Letting running turns end …");
+        println!("Letting running turns end … (Ctrl-C again ends them now)");
     }
-    app.drain().await;
+    let again = asked_to_end().map_err(|error| {
+        Failed::Start(format!("The system does not let Weir hear signals ({error})."))
+    })?;
+    app.drain_until(again).await;
     Ok(())
 }
 

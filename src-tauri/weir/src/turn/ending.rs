@@ -52,6 +52,7 @@ impl Bad {
 
     /// No account can serve.
     pub fn nobody(nobody: &Nobody, model: &str, decision: &Decision, known: &[String]) -> Self {
+        let model = refusal::word(model, "this model");
         let bad = |status, code, message| {
             Self::new(Outcome::Refused, status, "invalid_request_error", code, message)
         };
@@ -166,6 +167,7 @@ impl Bad {
 
 /// What to do when the backend refuses a form that the user chose against its catalog.
 fn hint(failure: &Failure, model: &str, decision: &Decision) -> Option<String> {
+    let model = refusal::word(model, "MODEL");
     let overridden = decision.source == ModeSource::Override;
     let about_the_form = matches!(failure.source, Source::Request | Source::Entitlement);
     (overridden && about_the_form).then(|| {
