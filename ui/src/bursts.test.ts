@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest'
-import { bursts, endOf, mostAtOnce } from './bursts'
+import { endOf, mostAtOnce, remembering } from './bursts'
+import type { TurnView } from './contract'
 import { turn } from './turn.fixture'
+
+const bursts = (turns: readonly TurnView[], now: number) => remembering()(turns, now)
 
 const child = (id: string, started_at: number, ended_ms: number) =>
   turn({ id, conversation: `child-${id}`, parent: 'parent', started_at, ended_ms })
@@ -12,7 +15,7 @@ test('siblings that ran together are one burst with three at once', () => {
   )
   expect(others).toEqual([])
   expect(burst?.rows.map((row) => row.turn.id)).toEqual(['p', 'a', 'b', 'c'])
-  expect(burst?.rows.map((row) => row.child)).toEqual([false, true, true, true])
+  expect(burst?.rows.map((row) => row.depth)).toEqual([0, 1, 1, 1])
   expect(burst?.atOnce).toBe(3)
 })
 
@@ -41,7 +44,7 @@ test('grandchildren belong to the root even when the root is no longer listed', 
     ],
     10,
   )
-  expect(all.map(({ root, rows }) => [root, rows.length])).toEqual([['root', 2]])
+  expect(all.map(({ root, rows }) => [root, rows.map(({ depth }) => depth)])).toEqual([['root', [1, 2]]])
 })
 
 test('a circle of parents ends', () => {
@@ -57,10 +60,28 @@ test('a running turn lasts until now; of a lost one nobody knows', () => {
   expect(endOf(turn({ id: '1', started_at: 100, outcome: 'lost' }), 700)).toBe(100)
 })
 
-test('bytes are summed only when every turn says how many', () => {
-  const known = [turn({ id: '1', upstream_bytes: 10 }), turn({ id: '2', upstream_bytes: 5 })]
-  expect(bursts(known, 0)[0]?.sentBytes).toBe(15)
-  expect(bursts([...known, turn({ id: '3' })], 0)[0]?.sentBytes).toBeNull()
+test('a running turn has lasted until now, and nobody knows how long a lost one did', () => {
+  const lasted = (known: Partial<TurnView>) => bursts([turn({ id: '1', started_at: 100, ...known })], 700)[0]?.rows[0]?.lasted
+  expect(lasted({ outcome: null })).toBe(600)
+  expect(lasted({ outcome: 'lost' })).toBeNull()
+  expect(lasted({ ended_ms: 42 })).toBe(42)
+})
+
+test('a burst in which nothing changed is the same object, and one that runs is not', () => {
+  const sort = remembering()
+  const done = turn({ id: 'done', ended_ms: 10 })
+  const runs = turn({ id: 'runs', conversation: 'other', started_at: 500, outcome: null })
+  const before = sort([runs, done], 600)
+  const later = sort([runs, done], 700)
+  expect(later[1]).toBe(before[1])
+  expect(later[0]?.rows[0]?.lasted).toBe(200)
+  const changed = sort([runs, { ...done, account: 'one' }], 700)
+  expect(changed[1]?.rows[0]?.turn.account).toBe('one')
+})
+
+test('the heading names the first failure', () => {
+  expect(bursts([turn({ id: '1' })], 0)[0]?.failure).toBeNull()
+  expect(bursts([turn({ id: '1' }), turn({ id: '2', outcome: 'failed', error_message: 'Why.' })], 0)[0]?.failure).toBe('Why.')
 })
 
 test('spans that only touch do not overlap, and one without length still counts', () => {

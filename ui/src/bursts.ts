@@ -1,20 +1,21 @@
 /**
  * Turns as bursts: what one conversation and its children did in one go. Inside a burst the turns share one time scale,
  * so that siblings that ran side by side are seen side by side, and those that waited for each other as a staircase.
- * Pure: the present moment is an argument.
  *
- * **Invariant**: every turn is in exactly one burst.
+ * **Invariant**: every turn is in exactly one burst, and a burst in which nothing changed is the same object as before.
  */
-import type { Turn } from './contract'
+import type { TurnView } from './contract'
 
 export interface Row {
-  turn: Turn
-  /** Whether a parent conversation started this one. */
-  child: boolean
+  turn: TurnView
+  /** How many conversations stand above this one; 0 for the one that began the burst. */
+  depth: number
   /** Where the turn lies on the scale of its burst, as shares of 1. `first` is the first event, if one came. */
   from: number
   first: number | null
   to: number
+  /** Milliseconds, so far for a turn that runs. Null for one whose end nobody knows. */
+  lasted: number | null
 }
 
 export interface Burst {
@@ -26,51 +27,66 @@ export interface Burst {
   /** Unix milliseconds. */
   start: number
   end: number
+  running: number
   /** The most turns that ran at the same moment. */
   atOnce: number
-  /** Sent upstream, when every turn of the burst says how much. */
-  sentBytes: number | null
+  sentBytes: number
+  /** The first failure, if there was one. */
+  failure: string | null
 }
 
 /** A conversation that was silent for longer than this begins a new burst. */
 const SILENCE_MS = 60_000
 
-/** Newest burst first; inside a burst in the order of starting. */
-export function bursts(turns: readonly Turn[], now: number): Burst[] {
-  const parents = new Map<string, string>()
-  for (const { conversation, parent } of turns) if (parent !== null) parents.set(conversation, parent)
-
-  const families = new Map<string, Turn[]>()
-  for (const turn of turns) {
-    const root = rootOf(turn.parent ?? turn.conversation, parents)
-    families.set(root, [...(families.get(root) ?? []), turn])
+/** A function that sorts turns into bursts, newest burst first, and inside one in the order of starting. */
+export function remembering(): (turns: readonly TurnView[], now: number) => Burst[] {
+  let last = new Map<string, Burst>()
+  return (turns, now) => {
+    const parents = new Map<string, string>()
+    for (const { conversation, parent } of turns) if (parent !== null) parents.set(conversation, parent)
+    const families = new Map<string, TurnView[]>()
+    for (const turn of turns) {
+      const root = lineOf(turn, parents).at(-1) ?? turn.conversation
+      const family = families.get(root)
+      if (family) family.push(turn)
+      else families.set(root, [turn])
+    }
+    const all = [...families].flatMap(([root, family]) =>
+      split(family, now).map((part) => {
+        const before = last.get(part[0]?.id ?? root)
+        return before?.running === 0 && isOf(before, root, part) ? before : burst(root, part, parents, now)
+      }),
+    )
+    last = new Map(all.map((one) => [one.key, one]))
+    return all.sort((a, b) => b.start - a.start || (a.key < b.key ? 1 : -1))
   }
-  return [...families]
-    .flatMap(([root, family]) => split(family, now).map((part) => burst(root, part, now)))
-    .sort((a, b) => b.start - a.start)
 }
 
-/** Follows parents upwards; a circle, which only nonsense could write, ends where it closes. */
-function rootOf(conversation: string, parents: ReadonlyMap<string, string>): string {
-  const seen = new Set<string>()
-  let at = conversation
-  for (let up = parents.get(at); up !== undefined && !seen.has(at); up = parents.get(at)) {
-    seen.add(at)
-    at = up
-  }
-  return at
+function isOf(burst: Burst, root: string, turns: readonly TurnView[]): boolean {
+  return (
+    burst.root === root &&
+    burst.rows.length === turns.length &&
+    burst.rows.every((row, place) => row.turn === turns[place])
+  )
+}
+
+/** The conversation of a turn and those above it. A circle, which only nonsense could write, ends where it closes. */
+function lineOf({ conversation, parent }: TurnView, parents: ReadonlyMap<string, string>): string[] {
+  const line = [conversation]
+  for (let up = parent ?? parents.get(conversation); up !== undefined && !line.includes(up); up = parents.get(up)) line.push(up)
+  return line
 }
 
 /** When the turn ended, or the present moment for one that still runs. Of a lost turn nobody knows the end. */
-export function endOf({ started_at, ended_ms, outcome }: Turn, now: number): number {
+export function endOf({ started_at, ended_ms, outcome }: TurnView, now: number): number {
   if (ended_ms !== null) return started_at + ended_ms
   return outcome === null ? Math.max(started_at, now) : started_at
 }
 
-function split(family: Turn[], now: number): Turn[][] {
-  const parts: Turn[][] = []
+function split(family: TurnView[], now: number): TurnView[][] {
+  const parts: TurnView[][] = []
   let busyUntil = -Infinity
-  for (const turn of [...family].sort((a, b) => a.started_at - b.started_at || a.id.localeCompare(b.id))) {
+  for (const turn of [...family].sort((a, b) => a.started_at - b.started_at || (a.id < b.id ? -1 : 1))) {
     const last = parts.at(-1)
     if (last && turn.started_at - busyUntil <= SILENCE_MS) last.push(turn)
     else parts.push([turn])
@@ -79,26 +95,28 @@ function split(family: Turn[], now: number): Turn[][] {
   return parts
 }
 
-function burst(root: string, turns: Turn[], now: number): Burst {
+function burst(root: string, turns: TurnView[], parents: ReadonlyMap<string, string>, now: number): Burst {
   const start = Math.min(...turns.map((turn) => turn.started_at))
   const end = Math.max(...turns.map((turn) => endOf(turn, now)))
   const share = (at: number) => Math.min(1, Math.max(0, (at - start) / Math.max(1, end - start)))
-  const rows = turns.map((turn) => ({
-    turn,
-    child: turn.parent !== null,
-    from: share(turn.started_at),
-    first: turn.first_event_ms === null ? null : share(turn.started_at + turn.first_event_ms),
-    to: share(endOf(turn, now)),
-  }))
   return {
     root,
     key: turns[0]?.id ?? root,
     client: (turns.find((turn) => turn.conversation === root) ?? turns[0])?.client ?? '',
-    rows,
+    rows: turns.map((turn) => ({
+      turn,
+      depth: lineOf(turn, parents).length - 1,
+      from: share(turn.started_at),
+      first: turn.first_event_ms === null ? null : share(turn.started_at + turn.first_event_ms),
+      to: share(endOf(turn, now)),
+      lasted: turn.ended_ms ?? (turn.outcome === null ? endOf(turn, now) - turn.started_at : null),
+    })),
     start,
     end,
+    running: turns.filter((turn) => turn.outcome === null).length,
     atOnce: mostAtOnce(turns.map((turn) => [turn.started_at, endOf(turn, now)])),
-    sentBytes: sum(turns.map((turn) => turn.upstream_bytes)),
+    sentBytes: turns.reduce((sum, turn) => sum + turn.upstream_bytes, 0),
+    failure: turns.find((turn) => turn.error_message !== null && turn.outcome !== null)?.error_message ?? null,
   }
 }
 
@@ -117,13 +135,4 @@ export function mostAtOnce(spans: readonly (readonly [from: number, to: number])
     most = Math.max(most, running)
   }
   return most
-}
-
-function sum(values: readonly (number | null)[]): number | null {
-  let total = 0
-  for (const value of values) {
-    if (value === null) return null
-    total += value
-  }
-  return total
 }

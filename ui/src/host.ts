@@ -1,53 +1,56 @@
 /**
- * The way to the program: one function that sends a command to `/api` and gives back its reply or a `CallError`.
+ * The way to the program, whatever carries it: commands go out and get one reply, messages of the event stream come in.
+ * `http.ts` speaks to the endpoint from a browser, `desktop.ts` to the desktop program around the window.
  *
- * **Invariant**: the key leaves the page only in the Authorization header of this origin.
+ * **Invariant**: whatever goes wrong on the way becomes a `CallError` whose message is a sentence for people.
  */
-import type { Command, Reply } from './contract'
+import type { Command, Message, ModelRow } from './contract'
 
-/** Why a command got no reply. `message` is a sentence for people. */
+/** The replies to the commands that the page sends. */
+export interface Replies {
+  set_mode: { model: ModelRow }
+}
+
+export type Asked = Extract<Command, { command: keyof Replies }>
+export type Reply<C extends Asked> = Replies[C['command']]
+
+/** The last message that was heard; the stream can be resumed behind it. */
+export interface Position {
+  epoch: string
+  number: number
+}
+
+export interface Host {
+  call<C extends Asked>(command: C): Promise<Reply<C>>
+  /**
+   * Hears the event stream, from behind `after` if that is still known there. Settles when the stream has ended: with a
+   * `CallError` if it failed, without one if it was ended by the program or by `stop`.
+   */
+  watch(after: Position | null, hear: (message: Message) => void, stop: AbortSignal): Promise<void>
+}
+
+export type Kind =
+  /** This page was never let in, or is not any more. Only `weir open` helps. */
+  | 'outside'
+  /** Nothing answers. */
+  | 'unreachable'
+  /** The program said no, and why. */
+  | 'refused'
+
 export class CallError extends Error {
   constructor(
-    readonly kind: 'no-key' | 'key-refused' | 'unreachable' | 'refused',
+    readonly kind: Kind,
     message: string,
   ) {
     super(message)
   }
 }
 
-export type Call = <C extends Command>(command: C) => Promise<Reply<C>>
-
-/** How long one command may take before the program counts as not answering. */
-const PATIENCE_MS = 10_000
-
-export function connect(key: string | null, send: typeof fetch = (...args) => fetch(...args)): Call {
-  return async <C extends Command>(command: C): Promise<Reply<C>> => {
-    if (!key) throw new CallError('no-key', 'This page has no key yet.')
-    let answer: Response
-    try {
-      answer = await send('/api', {
-        method: 'POST',
-        headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
-        body: JSON.stringify(command),
-        cache: 'no-store',
-        redirect: 'error',
-        signal: AbortSignal.timeout(PATIENCE_MS),
-      })
-    } catch {
-      throw new CallError('unreachable', 'The program does not answer.')
-    }
-    const body: unknown = await answer.json().catch(() => null)
-    if (answer.ok && body !== null) return body as Reply<C>
-    if (answer.status === 401 || answer.status === 403) {
-      throw new CallError('key-refused', 'The program does not accept the key of this page any more.')
-    }
-    throw new CallError('refused', sentence(body) ?? `The program answered with status ${answer.status}.`)
-  }
+export function asCallError(cause: unknown): CallError {
+  return cause instanceof CallError ? cause : new CallError('refused', 'The answer of the program could not be read.')
 }
 
-function sentence(body: unknown): string | null {
-  if (typeof body !== 'object' || body === null || !('error' in body)) return null
-  const { error } = body
-  if (typeof error !== 'object' || error === null || !('message' in error)) return null
-  return typeof error.message === 'string' ? error.message : null
+/** As the program writes a position: `EPOCH:NUMBER`. */
+export function written({ epoch, number }: Position): string {
+  return `${epoch}:${number}`
 }

@@ -1,115 +1,180 @@
 /**
- * What the page knows: the last answers of the program, and what went wrong since. It asks again every two seconds
- * while somebody can see it.
+ * What the page shows: all that the program has said, and what went wrong since. Messages come faster than anybody can
+ * look, so they are taken in at once and shown once per frame.
  *
- * **Invariant**: an answer that was asked for before the user chose a mode never overwrites that choice.
+ * **Invariant**: what is shown of models, accounts and turns comes from the event stream alone, whoever changed it.
  */
-import type { Account, Mode, Model, Status, Turn } from './contract'
-import { CallError, type Call } from './host'
+import type { AccountRow, Message, Mode, ModelRow, Status, Today, TurnView } from './contract'
+import { Follow, type Listener } from './follow'
+import { asCallError, type CallError, type Host, type Position } from './host'
+import { after, type Known } from './known'
 
-const PAUSE_MS = 2_000
-const TURNS = 50
+/** Calls a function soon, at most once per frame. Returns the function that takes it back. */
+export type Soon = (show: () => void) => () => void
 
-export class Picture {
+/** How often the page looks at the clock while a turn runs, while the stream is lost, and otherwise. */
+const TICK_MS = { running: 500, lost: 1_000, calm: 15_000 }
+
+/** How long a choice is shown as on its way after the program has said yes, if the stream does not bring it. */
+const CONFIRM_MS = 1_000
+
+export class Picture implements Listener {
   status = $state.raw<Status | null>(null)
-  models = $state.raw<Model[] | null>(null)
-  accounts = $state.raw<Account[] | null>(null)
-  turns = $state.raw<Turn[] | null>(null)
-  /** Why the last round failed, or null when it did not. */
+  models = $state.raw<ModelRow[]>([])
+  accounts = $state.raw<AccountRow[]>([])
+  today = $state.raw<Today | null>(null)
+  turns = $state.raw<TurnView[]>([])
+  /** Whether there was ever a snapshot. */
+  known = $state(false)
+  /** Why nothing new is heard, or null while the stream lives. */
   trouble = $state.raw<CallError | null>(null)
-  /** The model whose mode is on its way to the program, and the mode. */
+  /** Unix milliseconds: when the stream was lost. */
+  lostAt = $state(0)
+  /** The choice on its way to the program. */
   choosing = $state.raw<{ model: string; mode: Mode } | null>(null)
   /** What became of the last choice, as a sentence. */
   said = $state.raw<{ text: string; bad: boolean } | null>(null)
-  /** Unix milliseconds of the last complete round; the ages on the page refer to it. */
-  heard = $state(0)
   now = $state(Date.now())
 
-  #call: Call
-  #choices = 0
+  readonly #host: Host
+  readonly #soon: Soon
+  readonly #follow: Follow
+  #heard: Known | null = null
+  #shown: Known | null = null
+  #position: Position | null = null
+  #takeBack: (() => void) | null = null
+  #timer: ReturnType<typeof setTimeout> | undefined
+  /** Choices go out one after another, or an older one could win. */
+  #queue: Promise<void> = Promise.resolve()
+  #answered = false
 
-  constructor(call: Call) {
-    this.#call = call
+  constructor(host: Host, soon: Soon = nextFrame) {
+    this.#host = host
+    this.#soon = soon
+    this.#follow = new Follow(host, this)
   }
 
-  /** Speaks to the program with another key from now on. */
-  reconnect(call: Call): void {
-    this.#call = call
-    this.trouble = null
-    void this.refresh()
-  }
-
-  /** One round of questions. Never throws: what went wrong becomes `trouble`. */
-  async refresh(): Promise<void> {
-    const call = this.#call
-    const choices = this.#choices
-    try {
-      const [status, models, accounts, turns] = await Promise.all([
-        call({ command: 'status' }),
-        call({ command: 'models' }),
-        call({ command: 'accounts' }),
-        call({ command: 'turns', limit: TURNS }),
-      ])
-      if (call !== this.#call) return
-      this.status = status
-      if (choices === this.#choices && this.choosing === null) this.models = models.models
-      this.accounts = accounts.accounts
-      this.turns = turns.turns
-      this.trouble = null
-      this.heard = Date.now()
-    } catch (cause) {
-      if (call !== this.#call) return
-      this.trouble = asCallError(cause)
-    } finally {
-      this.now = Date.now()
+  /** Follows the program until the returned function is called. */
+  open(page: Document): () => void {
+    const seen = () => {
+      if (!page.hidden) this.again()
+    }
+    page.addEventListener('visibilitychange', seen)
+    void this.#follow.run()
+    return () => {
+      page.removeEventListener('visibilitychange', seen)
+      this.#follow.end()
+      this.#takeBack?.()
+      clearTimeout(this.#timer)
     }
   }
 
-  /** Sets the mode of one model; the row changes when the program has said yes. */
-  async choose(model: string, mode: Mode): Promise<void> {
-    this.#choices += 1
+  /** Tries at once to reach the program, if it is out of reach. */
+  again(): void {
+    this.#follow.again()
+  }
+
+  position(): Position | null {
+    return this.#position
+  }
+
+  hear(message: Message): boolean {
+    const next = after(this.#heard, message)
+    if (next === null) {
+      this.#position = null
+      return false
+    }
+    this.#heard = next
+    this.#position = { epoch: next.epoch, number: next.number }
+    this.#takeBack ??= this.#soon(() => this.#show())
+    return true
+  }
+
+  lost(cause: CallError): void {
+    // What was heard before is shown before.
+    if (this.#takeBack) {
+      this.#takeBack()
+      this.#show()
+    }
+    if (this.trouble === null) this.lostAt = Date.now()
+    this.trouble = cause
+    this.choosing = null
+    this.#tick()
+  }
+
+  /** Sets the mode of one model. The row changes when the stream says so. */
+  choose(model: string, mode: Mode): Promise<void> {
     this.choosing = { model, mode }
+    this.#answered = false
     this.said = null
+    const before = this.#queue
+    this.#queue = (async () => {
+      await before
+      await this.#send(model, mode)
+    })()
+    return this.#queue
+  }
+
+  async #send(model: string, mode: Mode): Promise<void> {
+    const latest = () => this.choosing?.model === model && this.choosing.mode === mode
     try {
-      const { model: row } = await this.#call({ command: 'set_mode', model, mode })
-      this.models = this.models?.map((old) => (old.model === row.model ? row : old)) ?? null
-      this.said = { text: outcome(row), bad: false }
+      const { model: row } = await this.#host.call({ command: 'set_mode', model, mode })
+      this.said = { text: `${model} is set to ${mode}: the next turn goes out ${row.dialect}.`, bad: false }
+      if (!latest()) return
+      if (this.models.some((shown) => shown.model === model && shown.mode === mode)) {
+        this.choosing = null
+        return
+      }
+      this.#answered = true
+      setTimeout(() => {
+        if (this.#answered && latest()) this.choosing = null
+      }, CONFIRM_MS)
     } catch (cause) {
+      if (latest()) this.choosing = null
       this.said = { text: `${model} stays as it is. ${asCallError(cause).message}`, bad: true }
-    } finally {
+    }
+  }
+
+  #show(): void {
+    this.#takeBack = null
+    const next = this.#heard
+    if (next === null) return
+    if (next.models !== this.#shown?.models && this.#answered) {
+      this.#answered = false
       this.choosing = null
     }
+    this.status = next.status
+    this.models = next.models
+    this.accounts = next.accounts
+    this.today = next.today
+    this.turns = next.turns
+    this.#shown = next
+    this.known = true
+    this.trouble = null
+    this.#tick()
   }
 
-  /** Asks again and again while the page can be seen. Returns the function that ends it. */
-  watch(page: Document): () => void {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    let over = false
-    let busy = false
-    const round = async () => {
-      clearTimeout(timer)
-      if (over || busy || page.hidden) return
-      busy = true
-      await this.refresh()
-      busy = false
-      if (!over) timer = setTimeout(() => void round(), PAUSE_MS)
-    }
-    const seen = () => void round()
-    page.addEventListener('visibilitychange', seen)
-    seen()
-    return () => {
-      over = true
-      clearTimeout(timer)
-      page.removeEventListener('visibilitychange', seen)
-    }
+  /** Moves the page's moment on, as often as something on it moves. */
+  #tick(): void {
+    clearTimeout(this.#timer)
+    this.now = Date.now()
+    const running = this.turns.some((turn) => turn.outcome === null)
+    const period = this.trouble !== null ? TICK_MS.lost : running ? TICK_MS.running : TICK_MS.calm
+    this.#timer = setTimeout(() => this.#tick(), period)
   }
 }
 
-function outcome({ model, mode, dialect }: Model): string {
-  const next = dialect === null ? 'no account can serve it now' : `the next turn goes out ${dialect}`
-  return `${model} is set to ${mode}: ${next}.`
-}
-
-function asCallError(cause: unknown): CallError {
-  return cause instanceof CallError ? cause : new CallError('refused', 'The answer of the program could not be read.')
+/** The next frame; a page that is not drawn shows what it heard nevertheless, only later. */
+function nextFrame(show: () => void): () => void {
+  const takeBack = () => {
+    cancelAnimationFrame(frame)
+    clearTimeout(timer)
+  }
+  const once = () => {
+    takeBack()
+    show()
+  }
+  const frame = requestAnimationFrame(once)
+  const timer = setTimeout(once, 250)
+  return takeBack
 }

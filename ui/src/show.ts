@@ -84,24 +84,18 @@ export function windowName(minutes: number): string {
   return stretch(minutes * 60)
 }
 
-/**
- * An instant as Unix milliseconds. The backend counts in seconds and the store in milliseconds; a number below 10^11
- * can only be seconds, since as milliseconds it would lie before the year 1974.
- */
-export function instant(value: number | string | null | undefined): number | null {
-  if (typeof value === 'string') {
-    const at = Date.parse(value)
-    return Number.isNaN(at) ? null : at
-  }
-  if (!known(value)) return null
-  return Math.abs(value) < 1e11 ? value * 1_000 : value
+/** When a window starts anew, from Unix seconds: "resets in 2 h 10 min". What was read before its reset is old. */
+export function resets(at: Maybe, now: number): string {
+  if (!known(at)) return `resets ${MISSING}`
+  const left = at - now / 1_000
+  return left <= 0 ? 'has reset since' : `resets in ${stretch(left)}`
 }
 
-/** When a window opens again: "resets in 2 h 10 min". */
-export function resets(at: number | string | null | undefined, now: number): string {
-  const when = instant(at)
-  if (when === null) return `resets ${MISSING}`
-  return when <= now ? 'resets now' : `resets in ${stretch((when - now) / 1_000)}`
+/** How long ago something was, from Unix seconds: "just now", "12 min ago". */
+export function ago(at: Maybe, now: number): string {
+  if (!known(at)) return MISSING
+  const seconds = now / 1_000 - at
+  return seconds < 60 ? 'just now' : `${stretch(seconds)} ago`
 }
 
 /** The time of day in the reader's zone, to the second. */

@@ -1,8 +1,9 @@
-/** Turns for tests: everything unknown unless a test says otherwise. */
-import type { Turn } from './contract'
+/** Turns and calls for tests: everything unknown unless a test says otherwise. */
+import type { CallRow, TurnView } from './contract'
 
-export function turn(known: Partial<Turn> & Pick<Turn, 'id'>): Turn {
+export function turn(known: Partial<TurnView> & Pick<TurnView, 'id'>): TurnView {
   return {
+    calls: [],
     started_at: 0,
     conversation: 'parent',
     parent: null,
@@ -10,7 +11,7 @@ export function turn(known: Partial<Turn> & Pick<Turn, 'id'>): Turn {
     model: 'practice-lite',
     mode: 'auto',
     dialect: 'lite',
-    mode_reason: null,
+    mode_reason: 'auto: the catalog says use_responses_lite for this model',
     account: null,
     account_reason: null,
     moves: 0,
@@ -19,8 +20,8 @@ export function turn(known: Partial<Turn> & Pick<Turn, 'id'>): Turn {
     first_event_ms: null,
     committed_ms: null,
     ended_ms: null,
-    request_bytes: null,
-    upstream_bytes: null,
+    request_bytes: 0,
+    upstream_bytes: 0,
     input_tokens: null,
     cached_tokens: null,
     output_tokens: null,
@@ -29,5 +30,19 @@ export function turn(known: Partial<Turn> & Pick<Turn, 'id'>): Turn {
     error_code: null,
     error_message: null,
     ...known,
+  }
+}
+
+/** A call; with `back` its result came back at that place. */
+export function call(index: number, back: number | null = null): CallRow {
+  return {
+    index,
+    call_id: `call_${index}`,
+    tool: 'task',
+    kind: 'function_call',
+    emitted_at: 1_000 + index,
+    booked_at: back === null ? null : 2_000 + back,
+    booked_position: back,
+    booked_by: back === null ? null : 'later',
   }
 }
