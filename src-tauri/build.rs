@@ -6,8 +6,13 @@
 //! **Invariant**: only `weir-desktop` has a build script of ours; the headless packages build without one.
 
 fn main() {
-    let attributes =
-        tauri_build::Attributes::new().capabilities_path_pattern("./src-tauri/capabilities/**/*");
+    let attributes = tauri_build::Attributes::new()
+        .app_manifest(
+            tauri_build::AppManifest::new()
+                .permissions_path_pattern("./src-tauri/permissions/**/*"),
+        )
+        .capabilities_path_pattern("./src-tauri/capabilities/**/*");
+    println!("cargo:rerun-if-changed=src-tauri/permissions");
     tauri_build::try_build(attributes)
         .expect("tauri.conf.json, icons, ui/dist and gen/bin are in place");
 }

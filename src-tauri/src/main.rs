@@ -1,32 +1,51 @@
 //! Weir in the tray.
 //!
-//! The desktop adds three things to the headless program and nothing else: an icon with a short menu, a window that is
-//! built when it is asked for, and an orderly end. What the window shows is the page that a browser shows as well,
-//! spoken to over the same `/api`; see [`program`] for where it comes from.
+//! The desktop adds to the headless program an icon with a menu, a window that is built when it is asked for, and an
+//! orderly end. What it speaks to is found or started by [`life`]; the tray is drawn from a [`picture`] of it, and the
+//! window shows the same page as a browser, over [`bridge`].
 //!
-//! **Invariant**: closing the window ends the window, never the program; only the menu's last entry ends the program.
+//! **Invariant**: closing the window ends the window, never the program; what ends the program drains it first.
 
 #![cfg_attr(all(windows, not(debug_assertions)), windows_subsystem = "windows")]
 
+mod args;
+mod bridge;
+mod choices;
+mod difference;
+mod icon;
+mod life;
+mod menu;
+mod picture;
 mod program;
+mod shown;
+mod system;
 mod tray;
 mod window;
+mod words;
 
 use std::process::ExitCode;
 
-use tauri::{AppHandle, RunEvent};
-use tracing::error;
+use anyhow::Context as _;
+use clap::Parser as _;
+use tauri::{AppHandle, Manager as _, RunEvent};
+use tokio::runtime::Runtime;
+use tracing::{error, info};
 use tracing_subscriber::EnvFilter;
 
-use crate::program::Program;
-use crate::tray::Action;
+use crate::args::Args;
+use crate::life::Life;
 
 fn main() -> ExitCode {
+    let args = Args::parse();
     let filter =
         EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| EnvFilter::new("warn,weir=info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(false)
+        .init();
 
-    match run() {
+    match run(args) {
         Ok(code) => code,
         Err(cause) => {
             error!("Weir cannot start: {cause:#}");
@@ -36,25 +55,36 @@ fn main() -> ExitCode {
     }
 }
 
-fn run() -> anyhow::Result<ExitCode> {
-    let program = Program::find_or_start();
-    let menu = tray::describe(&program);
+fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .context("the system gives it no threads")?;
+    tauri::async_runtime::set(runtime.handle().clone());
 
     let app = tauri::Builder::default()
-        .setup(move |app| {
-            let shown = program.clone();
-            tray::draw(app.handle(), &menu, move |app, action| perform(app, &shown, action))?;
-            window::open(app.handle(), &program)?;
-            Ok(())
-        })
+        // The first plugin, so that a second start ends before it has done anything.
+        .plugin(tauri_plugin_single_instance::init(|app, argv, _| started_again(app, argv)))
+        .plugin(
+            tauri_plugin_autostart::Builder::new()
+                .args(args.at_login(system::LOGIN_IS_A_LINE))
+                .build(),
+        )
+        .invoke_handler(tauri::generate_handler![bridge::call, bridge::watch])
         .build(context())?;
+    if args.quit {
+        info!("no Weir runs in the tray, so none was ended");
+        return Ok(ExitCode::SUCCESS);
+    }
+    begin(app.handle(), &runtime, &args);
 
-    let code = app.run_return(|_, event| {
+    let code = app.run_return(|app, event| match event {
+        RunEvent::Ready => shown::begin(app),
         // Without a code the request comes from the last window being closed: the tray stays.
-        if let RunEvent::ExitRequested { code: None, api, .. } = event {
-            api.prevent_exit();
-        }
+        RunEvent::ExitRequested { code: None, api, .. } => api.prevent_exit(),
+        _ => {}
     });
+    runtime.shutdown_background();
     Ok(u8::try_from(code).map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
@@ -64,13 +94,26 @@ fn context() -> tauri::Context {
     tauri::generate_context!()
 }
 
-fn perform(app: &AppHandle, program: &Program, action: Action) {
-    match action {
-        Action::Open => {
-            if let Err(cause) = window::open(app, program) {
-                error!("the window does not open: {cause:#}");
-            }
-        }
-        Action::Quit => app.exit(0),
+/// Starts everything that does not need the display's event loop to run.
+fn begin(app: &AppHandle, runtime: &Runtime, args: &Args) {
+    app.manage(Life::begin(runtime.handle(), args));
+    app.manage(args.clone());
+    app.manage(bridge::Watching::default());
+    app.manage(window::Note::default());
+    app.manage(choices::Copied::default());
+    app.manage(shown::Shown::default());
+    let app = app.clone();
+    runtime.spawn(async move {
+        system::asked_to_end().await;
+        choices::quit(&app);
+    });
+}
+
+/// A second start hands its arguments to this one and ends.
+fn started_again(app: &AppHandle, argv: Vec<String>) {
+    match Args::of(argv) {
+        Some(again) if again.quit => choices::quit(app),
+        Some(again) if again.hidden => {}
+        _ => choices::open(app),
     }
 }

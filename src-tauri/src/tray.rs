@@ -1,134 +1,259 @@
-//! The icon in the tray and its menu.
+//! The icon in the tray and its menu, kept equal to their description.
 //!
-//! [`describe`] turns what is known of the program into a list of entries; [`draw`] turns the list into a menu of the
-//! operating system. Only the first decides anything, so that tests need no display.
+//! [`Tray::show`] compares the description with what is there: a changed text or check mark is set on the item that is
+//! there, an item comes or goes only where its key does. So a menu that is open stays open.
 //!
-//! **Invariant**: `draw` adds no entry and no word of its own.
+//! **Invariant**: nothing is touched that is already as described, and no word is added here.
 
-use tauri::menu::{IsMenuItem, Menu, MenuItem, PredefinedMenuItem};
-use tauri::tray::TrayIconBuilder;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use anyhow::anyhow;
+use tauri::image::Image;
+use tauri::menu::{CheckMenuItem, IsMenuItem, Menu, MenuItem, PredefinedMenuItem, Submenu};
+use tauri::tray::{TrayIcon, TrayIconBuilder};
 use tauri::{AppHandle, Wry};
 
-use crate::program::Program;
+use crate::difference::{Step, same, steps};
+use crate::icon::{self, Bars, Look};
+use crate::menu::{self, Action, Entry, Line};
+use crate::picture::Picture;
+use crate::system::{ICON_SIZE, LOOK};
 
-/// What an entry of the menu does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
-    /// Shows the window, building it if there is none.
-    Open,
-    /// Ends the program.
-    Quit,
+/// What is in the tray now.
+pub(crate) struct Tray {
+    icon: TrayIcon,
+    bars: Bars,
+    heading: String,
+    menu: Menu<Wry>,
+    items: Vec<Item>,
 }
 
-impl Action {
-    const ALL: [Self; 2] = [Self::Open, Self::Quit];
+/// An entry that is there, as it was last set.
+struct Item {
+    entry: Entry,
+    there: There,
+}
 
-    fn id(self) -> &'static str {
+enum There {
+    Plain(MenuItem<Wry>),
+    Check(CheckMenuItem<Wry>),
+    /// The entries of a submenu are the items here, and not those of its entry.
+    Sub(Submenu<Wry>, Vec<Item>),
+    Gap(PredefinedMenuItem<Wry>),
+}
+
+impl Tray {
+    /// Puts the icon into the tray; `perform` is called on the main thread for each choice.
+    ///
+    /// # Errors
+    /// When the operating system refuses the menu or the icon, or lacks the library for it.
+    pub(crate) fn place(
+        app: &AppHandle,
+        picture: &Picture,
+        now: i64,
+        perform: impl Fn(&AppHandle, &str, Action) + Send + Sync + 'static,
+    ) -> anyhow::Result<Self> {
+        let menu = Menu::new(app)?;
+        let mut items = Vec::new();
+        settle(app, &Parent::Menu(&menu), &mut items, &menu::describe(picture, now))?;
+        let bars = Bars::of(picture, now);
+        let heading = menu::heading(picture);
+        let icon = TrayIconBuilder::with_id("weir")
+            .tooltip(&heading)
+            .icon(image(bars))
+            .icon_as_template(LOOK == Look::Template)
+            .menu(&menu)
+            .on_menu_event(move |app, event| {
+                if let Some(action) = Action::of(event.id().as_ref()) {
+                    perform(app, event.id().as_ref(), action);
+                }
+            });
+        // On Linux the library behind the tray is looked for only now, and a missing one panics.
+        let icon = catch_unwind(AssertUnwindSafe(|| icon.build(app)))
+            .map_err(|_| anyhow!("this system lacks libayatana-appindicator3"))??;
+        Ok(Self { icon, bars, heading, menu, items })
+    }
+
+    /// Shows another picture. Call it on the main thread.
+    ///
+    /// # Errors
+    /// When the operating system refuses a change.
+    pub(crate) fn show(
+        &mut self,
+        app: &AppHandle,
+        picture: &Picture,
+        now: i64,
+    ) -> tauri::Result<()> {
+        let wanted = menu::describe(picture, now);
+        settle(app, &Parent::Menu(&self.menu), &mut self.items, &wanted)?;
+        let bars = Bars::of(picture, now);
+        if bars != self.bars {
+            self.icon.set_icon_with_as_template(Some(image(bars)), LOOK == Look::Template)?;
+            self.bars = bars;
+        }
+        let heading = menu::heading(picture);
+        if heading != self.heading {
+            self.icon.set_tooltip(Some(&heading))?;
+            self.heading = heading;
+        }
+        Ok(())
+    }
+
+    /// The operating system turned a check mark over because its entry was chosen.
+    pub(crate) fn turned(&mut self, key: &str) {
+        turn(&mut self.items, key);
+    }
+}
+
+fn image(bars: Bars) -> Image<'static> {
+    Image::new_owned(icon::draw(bars, ICON_SIZE, LOOK), ICON_SIZE, ICON_SIZE)
+}
+
+fn turn(items: &mut [Item], key: &str) {
+    for item in items {
+        match (&mut item.there, &mut item.entry.line) {
+            (There::Sub(_, children), _) => turn(children, key),
+            (_, Line::Check { checked, .. }) if item.entry.key == key => *checked = !*checked,
+            _ => {}
+        }
+    }
+}
+
+/// Where items are put.
+enum Parent<'a> {
+    Menu(&'a Menu<Wry>),
+    Sub(&'a Submenu<Wry>),
+}
+
+impl Parent<'_> {
+    fn insert(&self, item: &dyn IsMenuItem<Wry>, place: usize) -> tauri::Result<()> {
         match self {
-            Self::Open => "open",
-            Self::Quit => "quit",
+            Self::Menu(menu) => menu.insert(item, place),
+            Self::Sub(menu) => menu.insert(item, place),
         }
     }
 
-    fn of(id: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|action| action.id() == id)
+    fn remove(&self, item: &dyn IsMenuItem<Wry>) -> tauri::Result<()> {
+        match self {
+            Self::Menu(menu) => menu.remove(item),
+            Self::Sub(menu) => menu.remove(item),
+        }
     }
 }
 
-/// One line of the menu, from top to bottom.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Entry {
-    /// Something to read; it cannot be chosen.
-    Text(String),
-    /// Something to do.
-    Do(Action, &'static str),
-    /// A line between groups.
-    Gap,
-}
-
-/// The menu for what is known of the program.
-pub(crate) fn describe(program: &Program) -> Vec<Entry> {
-    let heading = match &program.base_url {
-        Some(url) => format!("Listening at {url}"),
-        None => "Not listening".to_owned(),
-    };
-    vec![
-        Entry::Text(heading),
-        Entry::Gap,
-        Entry::Do(Action::Open, "Open Weir"),
-        Entry::Gap,
-        Entry::Do(Action::Quit, "Quit Weir"),
-    ]
-}
-
-/// Puts the icon into the tray with this menu; `perform` is called on the main thread for each choice.
-///
-/// # Errors
-/// When the operating system refuses the menu or the icon.
-pub(crate) fn draw(
+/// Makes the items of one menu as wanted.
+fn settle(
     app: &AppHandle,
-    entries: &[Entry],
-    perform: impl Fn(&AppHandle, Action) + Send + Sync + 'static,
+    parent: &Parent<'_>,
+    items: &mut Vec<Item>,
+    wanted: &[Entry],
 ) -> tauri::Result<()> {
-    let menu = Menu::new(app)?;
-    for entry in entries {
-        menu.append(item(app, entry)?.as_ref())?;
-    }
-    let mut icon = TrayIconBuilder::with_id("weir").tooltip("Weir").menu(&menu).on_menu_event(
-        move |app, event| {
-            if let Some(action) = Action::of(event.id().as_ref()) {
-                perform(app, action);
+    let there = items.iter().map(|item| same(&item.entry)).collect();
+    for step in steps(there, &wanted.iter().map(same).collect::<Vec<_>>()) {
+        match step {
+            Step::Remove(place) => parent.remove(items.remove(place).there.as_item())?,
+            Step::Insert(place) => {
+                let item = build(app, &wanted[place])?;
+                parent.insert(item.there.as_item(), place)?;
+                items.insert(place, item);
             }
-        },
-    );
-    if let Some(picture) = app.default_window_icon() {
-        icon = icon.icon(picture.clone());
+            Step::Keep(place) => items[place].alter(app, &wanted[place])?,
+        }
     }
-    icon.build(app)?;
     Ok(())
 }
 
-fn item(app: &AppHandle, entry: &Entry) -> tauri::Result<Box<dyn IsMenuItem<Wry>>> {
-    Ok(match entry {
-        Entry::Text(text) => Box::new(MenuItem::new(app, text, false, None::<&str>)?),
-        Entry::Do(action, label) => {
-            Box::new(MenuItem::with_id(app, action.id(), label, true, None::<&str>)?)
+fn build(app: &AppHandle, entry: &Entry) -> tauri::Result<Item> {
+    let key = entry.key.as_str();
+    let there = match &entry.line {
+        Line::Text(text) => {
+            There::Plain(MenuItem::with_id(app, key, plain(text), false, None::<&str>)?)
         }
-        Entry::Gap => Box::new(PredefinedMenuItem::separator(app)?),
-    })
+        Line::Do { label, enabled } => {
+            There::Plain(MenuItem::with_id(app, key, plain(label), *enabled, None::<&str>)?)
+        }
+        Line::Check { label, checked, enabled } => There::Check(CheckMenuItem::with_id(
+            app,
+            key,
+            plain(label),
+            *enabled,
+            *checked,
+            None::<&str>,
+        )?),
+        Line::Sub { label, entries } => {
+            let sub = Submenu::with_id(app, key, plain(label), true)?;
+            let mut children = Vec::new();
+            settle(app, &Parent::Sub(&sub), &mut children, entries)?;
+            There::Sub(sub, children)
+        }
+        Line::Gap => There::Gap(PredefinedMenuItem::separator(app)?),
+    };
+    Ok(Item { entry: entry.clone(), there })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use tauri::WebviewUrl;
-
-    fn menu(base_url: Option<&str>) -> Vec<Entry> {
-        describe(&Program {
-            base_url: base_url.map(str::to_owned),
-            page: WebviewUrl::App("index.html".into()),
-        })
+impl Item {
+    /// Sets what differs; the entry is of the same kind.
+    fn alter(&mut self, app: &AppHandle, to: &Entry) -> tauri::Result<()> {
+        match (&mut self.there, &self.entry.line, &to.line) {
+            (There::Plain(item), Line::Text(old), Line::Text(new)) if old != new => {
+                item.set_text(plain(new))?;
+            }
+            (
+                There::Plain(item),
+                Line::Do { label: old, enabled: was },
+                Line::Do { label, enabled },
+            ) => {
+                if old != label {
+                    item.set_text(plain(label))?;
+                }
+                if was != enabled {
+                    item.set_enabled(*enabled)?;
+                }
+            }
+            (
+                There::Check(item),
+                Line::Check { label: old, checked: was_checked, enabled: was },
+                Line::Check { label, checked, enabled },
+            ) => {
+                if old != label {
+                    item.set_text(plain(label))?;
+                }
+                if was_checked != checked {
+                    item.set_checked(*checked)?;
+                }
+                if was != enabled {
+                    item.set_enabled(*enabled)?;
+                }
+            }
+            (
+                There::Sub(sub, children),
+                Line::Sub { label: old, .. },
+                Line::Sub { label, entries },
+            ) => {
+                if old != label {
+                    sub.set_text(plain(label))?;
+                }
+                settle(app, &Parent::Sub(sub), children, entries)?;
+            }
+            _ => {}
+        }
+        self.entry = to.clone();
+        Ok(())
     }
+}
 
-    #[test]
-    fn the_menu_opens_with_the_address() {
-        let listening = menu(Some("http://127.0.0.1:8788/v1"));
-        assert_eq!(listening[0], Entry::Text("Listening at http://127.0.0.1:8788/v1".to_owned()));
-    }
-
-    #[test]
-    fn a_missing_address_is_said_and_not_invented() {
-        assert_eq!(menu(None)[0], Entry::Text("Not listening".to_owned()));
-    }
-
-    #[test]
-    fn quitting_is_the_last_entry_and_every_action_has_one() {
-        let entries = menu(None);
-        assert_eq!(entries.last(), Some(&Entry::Do(Action::Quit, "Quit Weir")));
-        for action in Action::ALL {
-            let times = entries.iter().filter(|e| matches!(e, Entry::Do(a, _) if *a == action));
-            assert_eq!(times.count(), 1, "{action:?}");
-            assert_eq!(Action::of(action.id()), Some(action));
+impl There {
+    fn as_item(&self) -> &dyn IsMenuItem<Wry> {
+        match self {
+            Self::Plain(item) => item,
+            Self::Check(item) => item,
+            Self::Sub(sub, _) => sub,
+            Self::Gap(gap) => gap,
         }
     }
+}
+
+/// A menu takes `&` for the mark of a letter to be chosen by; two of them are one that is shown.
+fn plain(text: &str) -> String {
+    text.replace('&', "&&")
 }

@@ -68,6 +68,13 @@ pub enum StartError {
     Network(reqwest::Error),
 }
 
+impl StartError {
+    /// Another program stands in the way, which may end.
+    pub fn is_in_use(&self) -> bool {
+        matches!(self, Self::InUse { .. } | Self::Port(BindError::InUse { .. }))
+    }
+}
+
 impl std::fmt::Display for StartError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {

@@ -103,14 +103,19 @@ impl Remote {
         Err(RemoteError::Refused(message.to_owned()))
     }
 
-    /// The event stream: each item is one message as JSON text. It ends when the program does.
-    pub async fn watch(&self) -> Result<impl Stream<Item = String> + Send + use<>, RemoteError> {
-        let sent = self
-            .http
-            .get(format!("{}/api/events", self.origin))
-            .bearer_auth(self.key.expose())
-            .send()
-            .await;
+    /// The event stream: each item is one message as JSON text. `after`, as `EPOCH:NUMBER`, resumes behind a message that was
+    /// heard before. It ends when the program does.
+    pub async fn watch(
+        &self,
+        after: Option<&str>,
+    ) -> Result<impl Stream<Item = String> + Send + use<>, RemoteError> {
+        let mut address = format!("{}/api/events", self.origin);
+        // Anything else is no position, and the stream then begins with a snapshot.
+        let is_position = |text: &&str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == ':');
+        if let Some(after) = after.filter(is_position) {
+            address = format!("{address}?after={after}");
+        }
+        let sent = self.http.get(address).bearer_auth(self.key.expose()).send().await;
         let answer =
             sent.and_then(reqwest::Response::error_for_status).map_err(|error| lost(&error))?;
         let events = Events::new(answer.bytes_stream());

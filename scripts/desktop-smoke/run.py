@@ -1,0 +1,339 @@
+"""Everything that the desktop program is tried with, one function after the other."""
+
+import glob
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+
+import bus
+import desk
+from desk import Desktop, Running, check, wait
+from page import Page
+
+LITE = "practice-lite"
+
+
+def data(name):
+    return f"{desk.WORK}/data-{name}"
+
+
+def practice(name, *more, **environment):
+    """The arguments of a start with practice accounts on a folder and a port of its own."""
+    return Desktop(name, "--practice", "--port", "0", "--data", data(name), *more, **environment)
+
+
+def tray_and_menu():
+    program = practice("tray", "--hidden")
+    listening = program.heads("Practice, listening at http://127.0.0.1:")
+    check("the menu says where it listens, and that it is practice", listening, program.labels())
+    where = program.owner[0] if program.owner else "?"
+    items = wait(lambda: [one for one in bus.registered() or [] if one.startswith(where + "/")])
+    check("the icon is registered at the watcher", items, bus.registered())
+    check("a hidden start opens no window", not desk.windows())
+    labels = program.labels()
+    check("every account says what is left and when it resets",
+          any(one.startswith("practice 1 — 5 h 8") and "left, resets in 2 h" in one and "; week " in one for one in labels)
+          and any(one.startswith("practice 2 — week ") for one in labels), labels)
+    check("the models are there with what auto resolves to",
+          f"{LITE} (auto → lite)" in labels and "practice-full (auto → full)" in labels, labels)
+    check("the mode in force has the mark", program.entry("auto", LITE)["checked"])
+    base_url = program.address()
+
+    before = {entry["id"]: entry["depth"] for entry in program.menu()}
+    program.choose("full", LITE)
+    check("a mode that is chosen in the menu is found in the store", wait(lambda: desk.mode(data("tray"), LITE) == "full"),
+          desk.mode(data("tray"), LITE))
+    check("the menu shows it", wait(lambda: program.entry(f"{LITE} (full)")), program.labels())
+    marks = lambda: [program.entry(one, LITE)["checked"] for one in ("auto", "lite", "full")]
+    check("the mark moves", wait(lambda: marks() == [False, False, True]), marks())
+    check("the items are the same ones as before", {e["id"]: e["depth"] for e in program.menu()} == before)
+    program.choose("full", LITE)
+    time.sleep(1.5)  # There is no event to wait for: nothing may change.
+    check("choosing it again leaves the mark", marks() == [False, False, True], marks())
+
+    status = desk.turn(base_url, data("tray"), LITE)
+    turns = desk.weir("turns", "--data", data("tray")).get("turns", [{}])
+    check("the next turn is recorded in that form", status == "200" and turns[0].get("dialect") == "full",
+          (status, turns[:1]))
+    program.choose("auto", LITE)
+    check("and back to auto", wait(lambda: desk.mode(data("tray"), LITE) == "auto"))
+
+    program.choose("Copy base URL")
+    pasted = lambda: desk.output("xclip", "-o", "-selection", "clipboard")
+    check("the base URL can be pasted", wait(lambda: pasted() == base_url), pasted())
+    program.choose("Copy key")
+    check("and the key", wait(lambda: pasted() == desk.key(data("tray"))))
+
+    login = f"{os.environ['XDG_CONFIG_HOME']}/autostart/*.desktop"
+    program.choose("Start at login")
+    written = wait(lambda: glob.glob(login))
+    text = open(written[0]).read() if written else ""
+    check("the start at login is written, hidden and on the same folder",
+          "--hidden" in text and f'"{data("tray")}"' in text and "--practice" in text, text)
+    check("its mark is set", wait(lambda: program.entry("Start at login")["checked"]))
+    program.choose("Start at login")
+    check("and taken back", wait(lambda: not glob.glob(login)))
+
+    picture_of_the_menu(items)
+
+    second = Desktop("second", "--data", data("tray"))
+    check("a second start ends at once, with code 0", second.code() == 0, second.said())
+    shown = wait(lambda: desk.windows(program.pid))
+    check("and opens the window of the first", shown)
+    check("the page is drawn under LANG=C", shown and wait(lambda: desk.drawn(shown[0], "window")))
+    program.choose("Open Weir")
+    time.sleep(1)  # There is no event to wait for: no second window may come.
+    check("there is one window, however often it is asked for", len(desk.windows()) == 1, desk.windows())
+    if shown:
+        desk.close(shown[0])
+    check("closing destroys it", wait(lambda: not desk.windows()))
+    check("its engine goes with it", wait(lambda: not engines(program.pid)), engines(program.pid))
+    check("the program stays", program.lives() and desk.serves(base_url))
+    program.choose("Open Weir")
+    check("the menu opens it again", wait(lambda: desk.windows(program.pid)))
+
+    began = time.monotonic()
+    program.choose("Quit Weir")
+    code = program.code(20)
+    check("the menu ends the program, with code 0", code == 0, (code, program.said()))
+    check("within the bound", time.monotonic() - began < 15)
+    check("the port is free again", desk.free(desk.port_of(base_url)))
+    check("the note of the running program is gone", not os.path.exists(f"{data('tray')}/running.json"))
+
+
+def engines(pid):
+    """The web engine's processes that draw pages for a process."""
+    return desk.output("pgrep", "-P", str(pid), "-f", "WebKitWebProcess").split()
+
+
+def picture_of_the_menu(items):
+    """Opens the menu where a user would and takes its picture; the icon is looked for in the panel's window."""
+    panel = desk.output("xdotool", "search", "--onlyvisible", "--class", "Xfce4-panel").split()
+    if not items or not check("the panel is there", panel):
+        return
+    bare = desk.picture("panel", "root")
+    place = desk.output("xdotool", "getwindowgeometry", "--shell", panel[0])
+    corner = dict(line.split("=") for line in place.split() if "=" in line)
+    # The tray is the only thing in the panel, so its icon is the first one from the left.
+    x, y = int(corner["X"]) + 14, int(corner["Y"]) + int(corner["HEIGHT"]) // 2
+    desk.output("xdotool", "mousemove", str(x), str(y), "click", "1")
+    opened = wait(lambda: desk.picture("menu") > bare + 20, 10)
+    check("a click on the icon opens the menu", opened)
+    desk.output("xdotool", "key", "Escape")
+
+
+def window_over_webdriver():
+    port = desk.any_free_port()
+    driver = Running("webdriver", ["WebKitWebDriver", f"--port={port}"], TAURI_WEBVIEW_AUTOMATION="true")
+    page = Page(driver, port, ["--practice", "--port", "0", "--data", data("page")])
+    check("the page shows the models", wait(lambda: page.mode(LITE) == "auto"), page.text())
+    check("and the accounts", wait(lambda: "practice 1" in page.text()), page.text())
+    page.choose(LITE, "full")
+    check("a toggle that is flipped in the window is found in the store",
+          wait(lambda: desk.mode(data("page"), LITE) == "full"), page.text())
+    desk.weir("mode", LITE, "lite", "--data", data("page"))
+    check("one that is flipped elsewhere is shown at once", wait(lambda: page.mode(LITE) == "lite"), page.mode(LITE))
+    status = desk.weir("status", "--data", data("page"))
+    desk.turn(status["base_url"], data("page"), LITE)
+    check("a turn appears in the page", wait(lambda: "completed" in page.text().lower() or LITE in page.text()))
+    denied = page.run_async(
+        "const done = arguments[0];"
+        "window.__TAURI_INTERNALS__.invoke('plugin:autostart|enable').then(() => done('allowed'), (why) => done(String(why)))")
+    check("the page may call nothing else", "not allowed" in denied, denied)
+    refused = page.run_async(
+        "const done = arguments[0];"
+        "window.__TAURI_INTERNALS__.invoke('call', {command: {command: 'nonsense'}}).then(() => done({}), done)")
+    check("an unknown command is refused with a code and a sentence", refused.get("code") == "unknown_command", refused)
+    away = page.run("location.href = 'http://127.0.0.1:1/'; return location.href")
+    check("the page does not leave its origin", wait(lambda: page.run("return location.href") == away, 2), away)
+    page.picture("webdriver")
+    second_page(status)
+    page.ask("DELETE", "")
+    driver.stop()
+    check("the program ended with its driver and freed the port",
+          wait(lambda: desk.free(desk.port_of(status["base_url"]))))
+
+
+def second_page(status):
+    """A browser beside the window shows the same."""
+    browser = next((one for one in ("chromium", "google-chrome", "chromium-browser") if desk.output("which", one)), None)
+    if browser is None:
+        print("skip  there is no browser for a second page")
+        return
+    opened = subprocess.run([desk.HEADLESS, "open", "--print", "--data", data("page")], capture_output=True, text=True,
+                            timeout=60).stdout.strip()
+    page = subprocess.run(
+        [browser, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={desk.WORK}/browser",
+         "--virtual-time-budget=6000", "--timeout=20000", "--dump-dom", opened], capture_output=True, text=True, timeout=120)
+    check("a second page shows the same choice", f"Serving mode of {LITE}" in page.stdout, page.stderr[-400:])
+
+
+def attached():
+    serve = Running("serve", [desk.HEADLESS, "serve", "--practice", "--port", "0", "--json", "--data", data("serve")])
+    ready = wait(lambda: serve.said().startswith("{") and json.loads(serve.said().splitlines()[0]))
+    program = Desktop("attached", "--hidden", "--port", "0", "--data", data("serve"))
+    check("it attaches to a running `weir serve`", program.heads(ready["base_url"], "started by `weir serve`"),
+          program.labels())
+    check("and shows its accounts", wait(lambda: any(one.startswith("practice 3 — ") for one in program.labels())),
+          program.labels())
+    program.choose("lite", "practice-full")
+    check("a mode is set in the other process", wait(lambda: desk.mode(data("serve"), "practice-full") == "lite"))
+    program.choose("Quit Weir")
+    check("quitting ends the desktop", program.code() == 0, program.said())
+    check("and leaves the other running", serve.lives() and desk.serves(ready["base_url"]))
+
+    program = Desktop("heir", "--hidden", "--practice", "--port", "0", "--data", data("serve"))
+    program.heads("started by `weir serve`")
+    serve.stop()
+    check("when the other ends, the desktop serves in its place",
+          wait(lambda: program.address() and "weir serve" not in program.heading() and desk.serves(program.address())),
+          program.labels())
+    base_url = program.address()
+    program.process.terminate()
+    check("it ends when the system asks it to, with code 0", program.code(20) == 0, program.said())
+    check("and frees the port", base_url and desk.free(desk.port_of(base_url)))
+
+
+def port_in_use():
+    holder = socket.socket()
+    holder.bind(("127.0.0.1", 0))
+    holder.listen()
+    port = holder.getsockname()[1]
+    program = Desktop("held", "--hidden", "--practice", "--port", str(port), "--data", data("held"))
+    check("a port in use: the menu says by whom", program.heads("Not listening.", f"Port {port}", "python3"), program.labels())
+    check("and offers to try again", program.entry("Try again"), program.labels())
+    check("nothing can be copied meanwhile", not program.entry("Copy base URL")["enabled"])
+    program.choose("Try again")
+    time.sleep(1.5)  # There is no event to wait for: nothing may change.
+    check("trying again in vain changes nothing", "python3" in program.heading() and program.lives(), program.labels())
+    program.choose("Open Weir")
+    shown = wait(lambda: desk.windows(program.pid))
+    check("the window opens all the same", shown and wait(lambda: desk.drawn(shown[0], "held")))
+    for window in shown or []:
+        desk.close(window)
+    wait(lambda: not desk.windows())
+    holder.close()
+    program.choose("Try again")
+    check("once the port is free it works", program.heads(f"listening at http://127.0.0.1:{port}/v1"), program.labels())
+    check("the accounts came into the menu", wait(lambda: program.entry("practice 3 — ")), program.labels())
+    quitter = Desktop("quitter", "--quit")
+    check("`--quit` ends the one that runs", quitter.code() == 0 and program.code(20) == 0, program.said())
+
+
+def newer_database():
+    os.makedirs(data("newer"))
+    made = Running("made", [desk.HEADLESS, "serve", "--practice", "--port", "0", "--json", "--data", data("newer")])
+    wait(lambda: "ready" in made.said())
+    made.stop()
+    import sqlite3
+    base = next(one for one in glob.glob(f"{data('newer')}/*.db"))
+    with sqlite3.connect(base) as store:
+        store.execute("pragma user_version = 9999")
+    program = Desktop("newer", "--hidden", "--data", data("newer"), "--port", "0")
+    check("a newer database: the menu says so and the program stays up",
+          program.heads("Not listening.", "newer") and program.lives(), program.labels())
+    program.process.terminate()
+    check("and ends when asked", program.code(20) == 0)
+
+
+def no_bus():
+    program = practice("nobus", DBUS_SESSION_BUS_ADDRESS=f"unix:path={desk.WORK}/nothing")
+    shown = wait(lambda: desk.windows(program.pid))
+    check("without a session bus the window opens", shown, program.said())
+    check("with its page", shown and wait(lambda: desk.drawn(shown[0], "nobus")))
+    check("the title says that there is no tray", shown and wait(lambda: "no tray" in desk.title(shown[0])),
+          shown and desk.title(shown[0]))
+    status = desk.weir("status", "--data", data("nobus"))
+    check("and it serves", desk.serves(status.get("base_url", "")), status)
+    program.process.terminate()
+    check("it ends in order", program.code(20) == 0, program.said())
+
+
+def no_library():
+    """An empty file where the tray's library is looked for first hides the real one."""
+    hidden = f"{desk.WORK}/hidden"
+    os.makedirs(hidden)
+    for name in ("libayatana-appindicator3", "libappindicator3"):
+        for ending in (".so.1", ".so"):
+            open(f"{hidden}/{name}{ending}", "w").close()
+    program = practice("nolib", "--hidden", LD_LIBRARY_PATH=hidden)
+    shown = wait(lambda: desk.windows(program.pid))
+    check("without the tray's library the window opens", shown, program.said())
+    check("the log names the library", "lacks libayatana-appindicator3" in program.said(), program.said())
+    status = desk.weir("status", "--data", data("nolib"))
+    check("and it serves", desk.serves(status.get("base_url", "")), status)
+    program.process.terminate()
+    check("it ends in order", program.code(20) == 0, program.said())
+
+
+def no_display():
+    program = practice("nodisplay", DISPLAY=":9999")
+    code = program.code()
+    check("without a display it says so and ends with code 3", code == 3 and "display" in program.said(), (code, program.said()))
+
+
+def no_panel():
+    program = practice("nopanel", "--hidden")
+    shown = wait(lambda: desk.windows(program.pid))
+    check("without a panel the window opens, even at login", shown, program.said())
+    check("the title and the log say that there is no tray",
+          shown and wait(lambda: "no tray" in desk.title(shown[0])) and "no tray" in program.said(), program.said())
+    check("the menu is on the bus all the same", program.heads("listening at"))
+    program.choose("Quit Weir")
+    check("and can end it", program.code(20) == 0, program.said())
+
+
+def with_panel():
+    manager = Running("openbox", ["openbox"])
+    wait(lambda: desk.output("xdotool", "get_num_desktops"))
+    no_panel()
+    configure_panel()
+    panel = Running("panel", ["xfce4-panel", "--disable-wm-check"])
+    check("a panel with a tray is there", wait(lambda: bus.registered() is not None), panel.said())
+    for one in (tray_and_menu, attached, port_in_use, newer_database, window_over_webdriver, no_library, no_bus, no_display):
+        print(f"--    {one.__name__.replace('_', ' ')}", flush=True)
+        try:
+            one()
+        except Exception as error:  # The rest is still worth trying.
+            check(f"{one.__name__.replace('_', ' ')} runs to its end", False, error)
+        for running in desk.started:
+            if running not in (manager, panel):
+                running.stop()
+
+
+def configure_panel():
+    """A panel that holds a tray and nothing else."""
+    folder = f"{os.environ['XDG_CONFIG_HOME']}/xfce4/xfconf/xfce-perchannel-xml"
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/xfce4-panel.xml", "w") as file:
+        file.write("""<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xfce4-panel" version="1.0">
+  <property name="configver" type="int" value="2"/>
+  <property name="panels" type="array"><value type="int" value="1"/>
+    <property name="panel-1" type="empty">
+      <property name="position" type="string" value="p=6;x=0;y=0"/>
+      <property name="length" type="uint" value="100"/>
+      <property name="size" type="uint" value="30"/>
+      <property name="icon-size" type="uint" value="22"/>
+      <property name="position-locked" type="bool" value="true"/>
+      <property name="plugin-ids" type="array"><value type="int" value="1"/></property>
+    </property>
+  </property>
+  <property name="plugins" type="empty"><property name="plugin-1" type="string" value="systray"/></property>
+</channel>
+""")
+
+
+try:
+    with_panel()
+finally:
+    desk.stop_all()
+if desk.failed:
+    for one in desk.started:
+        if isinstance(one, Desktop):
+            print(f"What {one.name} said:\n" + "\n".join(one.said().splitlines()[-15:]))
+print(f"{desk.passed} passed, {desk.failed} failed")
+sys.exit(1 if desk.failed else 0)
