@@ -9,12 +9,12 @@ import desk
 
 
 class Page:
-    def __init__(self, driver, port, arguments):
+    def __init__(self, port, program=None, arguments=()):
+        """A session of the driver on this port, with a program's window or else the driver's own browser."""
         self.base = f"http://127.0.0.1:{port}"
         desk.wait(lambda: self.ask("GET", "/status", quiet=True))
-        options = {"binary": desk.DESKTOP, "args": arguments}
+        options = {"binary": program, "args": list(arguments)} if program else {}
         opened = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {"webkitgtk:browserOptions": options}}})
-        self.driver = driver
         self.base += f"/session/{opened['sessionId']}"
 
     def ask(self, method, path, body=None, quiet=False):

@@ -1,18 +1,30 @@
 //! The steps from the menu that is there to the menu that is wanted.
 //!
-//! Pure: entries are matched by key and kind. A kept entry may have another text; [`crate::tray`] sees to that.
+//! Pure: entries are matched by key and kind. A kept entry may have another text; [`crate::tray`] sees to that. Only the text of
+//! a submenu cannot be set where it stands (the menu library packs it into a box on Linux, and then does not find it), so
+//! a submenu with another text is another submenu.
 //!
-//! **Invariant**: two menus with the same keys need no step but keeping, whatever their texts say.
+//! **Invariant**: two menus whose keys and submenus' texts agree need no step but keeping.
 
 use std::mem::{Discriminant, discriminant};
 
 use crate::menu::{Entry, Line};
 
 /// What makes two entries the same one.
-pub(crate) type Same = (String, Discriminant<Line>);
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Same {
+    key: String,
+    kind: Discriminant<Line>,
+    /// The text of a submenu.
+    text: Option<String>,
+}
 
 pub(crate) fn same(entry: &Entry) -> Same {
-    (entry.key.clone(), discriminant(&entry.line))
+    let text = match &entry.line {
+        Line::Sub { label, .. } => Some(label.clone()),
+        _ => None,
+    };
+    Same { key: entry.key.clone(), kind: discriminant(&entry.line), text }
 }
 
 /// One step; a place counts from the top of the menu as the steps before left it.
@@ -70,7 +82,7 @@ mod tests {
                 Step::Keep(place) => assert_eq!(there[place], wanted[place]),
             }
         }
-        let keys: Vec<_> = there.into_iter().map(|(key, _)| key).collect();
+        let keys: Vec<_> = there.into_iter().map(|entry| entry.key).collect();
         let changes = steps.iter().filter(|step| !matches!(step, Step::Keep(_))).count();
         (keys.join(" "), changes)
     }
@@ -93,6 +105,21 @@ mod tests {
         ] {
             assert_eq!(taken(from, to), (to.to_owned(), changes), "{from} -> {to}");
         }
+    }
+
+    #[test]
+    fn a_submenu_stays_while_only_its_entries_change() {
+        let sub = |label: &str, entries| {
+            same(&Entry {
+                key: "m".to_owned(),
+                line: Line::Sub { label: label.to_owned(), entries },
+            })
+        };
+        let entry = Entry { key: "e".to_owned(), line: Line::Gap };
+        let there = vec![sub("m (auto)", Vec::new())];
+        assert_eq!(steps(there.clone(), &[sub("m (auto)", vec![entry])]), [Step::Keep(0)]);
+        let other = steps(there, &[sub("m (full)", Vec::new())]);
+        assert_eq!(other, [Step::Remove(0), Step::Insert(0)]);
     }
 
     #[test]

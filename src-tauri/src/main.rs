@@ -23,9 +23,10 @@ mod tray;
 mod window;
 mod words;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use clap::Parser as _;
 use tauri::{AppHandle, Manager as _, RunEvent};
 use tokio::runtime::Runtime;
@@ -44,6 +45,8 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .init();
+    // A panic is the log's business; where one is expected, the sentence follows.
+    std::panic::set_hook(Box::new(|panic| error!("{panic}")));
 
     match run(args) {
         Ok(code) => code,
@@ -62,7 +65,7 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         .context("the system gives it no threads")?;
     tauri::async_runtime::set(runtime.handle().clone());
 
-    let app = tauri::Builder::default()
+    let builder = tauri::Builder::default()
         // The first plugin, so that a second start ends before it has done anything.
         .plugin(tauri_plugin_single_instance::init(|app, argv, _| started_again(app, argv)))
         .plugin(
@@ -70,8 +73,10 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
                 .args(args.at_login(system::LOGIN_IS_A_LINE))
                 .build(),
         )
-        .invoke_handler(tauri::generate_handler![bridge::call, bridge::watch])
-        .build(context())?;
+        .invoke_handler(tauri::generate_handler![bridge::call, bridge::watch]);
+    // On Linux the toolkit panics where it finds no display.
+    let app = catch_unwind(AssertUnwindSafe(|| builder.build(context())))
+        .map_err(|_| anyhow!("no display can be used; `weir serve` needs none"))??;
     if args.quit {
         info!("no Weir runs in the tray, so none was ended");
         return Ok(ExitCode::SUCCESS);

@@ -89,9 +89,12 @@ async fn keep(app: AppHandle) {
         if app.run_on_main_thread(move || draw(&shown, &picture)).is_err() {
             return;
         }
-        tokio::select! {
-            () = sleep(MOMENT) => {}
-            () = again() => {}
+        let asked = tokio::select! {
+            () = sleep(MOMENT) => false,
+            () = again() => true,
+        };
+        if asked {
+            continue;
         }
         tokio::select! {
             changed = pictures.changed() => if changed.is_err() { return },

@@ -225,14 +225,7 @@ impl Item {
                     item.set_enabled(*enabled)?;
                 }
             }
-            (
-                There::Sub(sub, children),
-                Line::Sub { label: old, .. },
-                Line::Sub { label, entries },
-            ) => {
-                if old != label {
-                    sub.set_text(plain(label))?;
-                }
+            (There::Sub(sub, children), _, Line::Sub { entries, .. }) => {
                 settle(app, &Parent::Sub(sub), children, entries)?;
             }
             _ => {}
