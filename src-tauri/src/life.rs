@@ -128,9 +128,9 @@ impl Life {
     pub(crate) fn data_key(&self) -> Result<String, String> {
         let folder =
             self.folder.as_deref().ok_or("This system names no folder for Weir's data.")?;
-        folder::read_key(folder, false)
-            .map(|key| key.expose().to_owned())
-            .map_err(|error| format!("The key in {} cannot be read ({error}).", folder.display()))
+        let key = folder::read_key(folder, false).map_err(|error| error.to_string())?;
+        key.map(|key| key.expose().to_owned())
+            .ok_or_else(|| format!("There is no key in {} yet.", folder.display()))
     }
 }
 
@@ -285,7 +285,8 @@ async fn find_or_start(
             None => None,
         };
         let practice = practice.then(practice::Options::default);
-        let config = Config { data: folder.clone(), port, practice, timers: Timers::default() };
+        let timers = Timers::default();
+        let config = Config { data: folder.clone(), port, practice, timers, log: false };
         let error = match App::start(config).await {
             Ok(app) => {
                 return Ok(Found { program: Program::Inside(app.api.clone()), app: Some(app) });

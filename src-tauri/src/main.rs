@@ -30,24 +30,22 @@ use anyhow::{Context as _, anyhow};
 use clap::Parser as _;
 use tauri::{AppHandle, Manager as _, RunEvent};
 use tokio::runtime::Runtime;
-use tracing::{error, info};
-use tracing_subscriber::EnvFilter;
+use tracing::{error, info, warn};
+use weir::app::folder::Folder;
+use weir::app::log;
 
 use crate::args::Args;
 use crate::life::Life;
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let filter =
-        EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| EnvFilter::new("warn,weir=info"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(false)
-        .init();
+    let logs = Folder::open(args.data.clone()).and_then(|folder| log::start(&folder, log::DESKTOP));
     // A panic is the log's business; where one is expected, the sentence follows.
     std::panic::set_hook(Box::new(|panic| error!("{panic}")));
 
+    if let Err(cause) = logs {
+        warn!("no log is kept: {cause}");
+    }
     match run(args) {
         Ok(code) => code,
         Err(cause) => {

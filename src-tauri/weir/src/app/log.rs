@@ -19,7 +19,10 @@ use tracing_subscriber::{Layer as _, fmt};
 
 use super::folder::{Folder, FolderError};
 
-const FILE: &str = "weir.log";
+/// The file of the headless program, and of the tray: two programs never turn over one file.
+pub const HEADLESS: &str = "weir.log";
+pub const DESKTOP: &str = "weir-desktop.log";
+
 /// Bytes of one file, and how many older ones are kept.
 const LIMIT: usize = 2 * 1024 * 1024;
 const OLDER: usize = 3;
@@ -28,8 +31,8 @@ const OLDER: usize = 3;
 const FILE_FILTER: &str = "warn,weir=info";
 
 /// Starts logging; a second call in one process changes nothing. `WEIR_LOG` sets what goes to stderr (default: `warn`).
-pub fn start(folder: &Folder) -> Result<(), FolderError> {
-    let path = folder.path().join(FILE);
+pub fn start(folder: &Folder, name: &str) -> Result<(), FolderError> {
+    let path = folder.path().join(name);
     let file = open(&path).map_err(|error| FolderError::File { path, error })?;
     let to_stderr = EnvFilter::try_from_env("WEIR_LOG").unwrap_or_else(|_| "warn".into());
     let stderr = fmt::layer().with_writer(io::stderr).with_ansi(false).with_filter(to_stderr);
@@ -64,7 +67,7 @@ mod tests {
     #[test]
     fn the_log_is_bounded_and_keeps_its_newest_lines() {
         let home = tempfile::tempdir().expect("a folder");
-        let mut log = open(&home.path().join(FILE)).expect("opened");
+        let mut log = open(&home.path().join(HEADLESS)).expect("opened");
         let line = [b'x'; 1024];
         (0..(OLDER + 3) * LIMIT / line.len()).for_each(|_| log.write_all(&line).expect("written"));
         log.write_all(b"last").expect("written");
@@ -75,13 +78,13 @@ mod tests {
             "{} files, {bytes} bytes",
             files.len()
         );
-        assert!(std::fs::read(home.path().join(FILE)).expect("there").ends_with(b"last"));
+        assert!(std::fs::read(home.path().join(HEADLESS)).expect("there").ends_with(b"last"));
     }
 
     #[test]
     fn a_log_that_cannot_be_written_is_an_error_and_no_panic() {
         let home = tempfile::tempdir().expect("a folder");
-        std::fs::create_dir(home.path().join(FILE)).expect("a folder in its place");
-        assert!(open(&home.path().join(FILE)).is_err());
+        std::fs::create_dir(home.path().join(HEADLESS)).expect("a folder in its place");
+        assert!(open(&home.path().join(HEADLESS)).is_err());
     }
 }

@@ -48,7 +48,7 @@ pub struct Config {
     /// Serve practice accounts by the embedded backend.
     pub practice: Option<practice::Options>,
     pub timers: Timers,
-    /// Log to the data folder and to stderr.
+    /// Log to the data folder and to stderr; off where the process already logs.
     pub log: bool,
 }
 
@@ -123,7 +123,7 @@ impl App {
     pub async fn start(config: Config) -> Result<Self, StartError> {
         let folder = Folder::open(config.data).map_err(StartError::Folder)?;
         if config.log {
-            log::start(&folder).map_err(StartError::Folder)?;
+            log::start(&folder, log::HEADLESS).map_err(StartError::Folder)?;
         }
         let store = Store::open(folder.path()).map_err(|error| match error {
             OpenError::Locked(_) => StartError::InUse {
