@@ -27,6 +27,8 @@ pub(super) struct Exchange {
     pub(super) account: Arc<Account>,
     pub(super) socket: u64,
     pub(super) conversation: Option<String>,
+    /// What the handshake said, for frames that say nothing.
+    pub(super) turn_state: Option<String>,
     pub(super) frame: Frame,
     pub(super) chain: Chain,
 }
@@ -93,7 +95,7 @@ impl Exchange {
             bytes: self.frame.body.to_string().len(),
             conversation: self.conversation.as_deref(),
             place: Some(Place::Socket(self.socket)),
-            turn_state: ask.metadata(wire::TURN_STATE_HEADER),
+            turn_state: ask.metadata(wire::TURN_STATE_HEADER).or(self.turn_state.as_deref()),
             transport: Transport::Ws,
             held: self.frame.held,
             previous: self.frame.previous.as_deref(),

@@ -20,6 +20,7 @@ use super::chain::Chain;
 use super::errors::Refusal;
 use super::exchange::Exchange;
 use super::frames::{self, Frame};
+use super::http;
 use super::play::Part;
 use super::record::{Entry, OpenSocket, Received};
 use super::request::Ask;
@@ -182,6 +183,7 @@ impl Socket {
             account: self.account.clone(),
             socket: self.open.number,
             conversation: self.received(&frame, 0).conversation,
+            turn_state: http::text(&self.headers, wire::TURN_STATE_HEADER).map(str::to_owned),
             frame,
             chain: self.chain.clone(),
         };

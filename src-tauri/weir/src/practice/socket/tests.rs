@@ -207,6 +207,13 @@ async fn only_what_is_new_has_to_be_said() {
     let (whole, cached) = usage(&third);
     assert!(cached > usage(&second).1 && cached < whole, "{cached} of {whole}");
     assert!(whole > usage(&first).0, "a model reads the whole history");
+    // Over HTTP the same history has to be said, and what was answered was never said before.
+    events(post(&server, 1, &full(json!([user("Launch two subagents")])))).await;
+    let said = [user("Launch two subagents"), calls[0].clone(), calls[1].clone()];
+    let outputs = [output(&calls[0], "alpha"), output(&calls[1], "bravo")];
+    let over_http = post(&server, 1, &full(json!([&said[..], &outputs[..]].concat())));
+    let over_http = usage(&events(over_http).await);
+    assert!(usage(&second).1 > over_http.1, "{} and {}", usage(&second).1, over_http.1);
 }
 
 #[tokio::test]
@@ -325,11 +332,34 @@ async fn one_response_at_a_time() {
     let (said, end) = client.until_end().await;
     assert_eq!((kinds(&said).last(), end), (Some(&"response.completed"), None));
     assert_eq!(server.violations().len(), 1);
-    // A client may ask again as soon as it has seen the end.
-    for _ in 0..50 {
+    assert_eq!(server.violations().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_client_may_ask_again_as_soon_as_it_has_seen_the_end() {
+    let server = serve("").await;
+    let mut client = dial(&server).await;
+    for _ in 0..150 {
         client.ask(&create(full(json!([user("hello")])))).await;
     }
-    assert_eq!(server.violations().len(), 1);
+    assert_eq!(server.violations(), [""; 0]);
+}
+
+#[tokio::test]
+async fn turn_state_travels_in_the_metadata() {
+    let server = serve("").await;
+    let mut client = dial(&server).await;
+    let mut frame = create(full(json!([user("hello")])));
+    client.say(&frame).await;
+    let told = client.event().await["headers"].clone();
+    assert_eq!(told["openai-model"], "practice-full");
+    client.until_end().await;
+    frame["client_metadata"] = json!({ "x-codex-turn-state": told["x-codex-turn-state"] });
+    client.ask(&frame).await;
+    assert_eq!(server.violations(), [""; 0]);
+    let (mut other, _) = connect(handshake(&server, 2)).await.expect("an open socket");
+    other.ask(&frame).await;
+    assert_eq!(server.violations(), ["request 3: x-codex-turn-state is another account's"]);
 }
 
 #[tokio::test]
@@ -379,8 +409,10 @@ async fn a_socket_grows_old() {
 async fn a_socket_lives_for_an_hour() {
     let server = serve("").await;
     let mut client = dial(&server).await;
+    let opened = tokio::time::Instant::now();
     // The only clock that anybody waits for is the socket's.
     let limit = client.event().await;
+    assert_eq!(opened.elapsed().as_secs(), 60 * 60);
     assert_eq!(limit["error"]["code"], "websocket_connection_limit_reached");
     assert_eq!(client.hear().await, Heard::Close(1000));
 }
@@ -406,7 +438,7 @@ async fn who_may_open_a_socket() {
     let mut named = handshake(&server, 2);
     named.headers_mut().insert("thread-id", "fresh".parse().expect("a value"));
     assert_eq!(refused(named.clone()).await.0, 426);
-    assert!(connect(named).await.is_ok());
+    let (mut second, _) = connect(named).await.expect("an open socket");
     let requests = server.requests();
     assert!(
         requests
@@ -414,6 +446,8 @@ async fn who_may_open_a_socket() {
             .all(|request| request.transport == Transport::Ws && request.outcome == "refused")
     );
     assert_eq!(requests.len(), 5, "those that were accepted are known by their frames");
+    let said = second.ask(&create(full(json!([user("hello")])))).await;
+    assert_eq!(items(&said).len(), 1, "such a rule says nothing to a turn");
 }
 
 #[tokio::test]
