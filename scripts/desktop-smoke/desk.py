@@ -144,11 +144,11 @@ def mode(data, model):
     return next((row["mode"] for row in rows if row["model"] == model), None)
 
 
-def turn(base_url, data, model):
+def turn(base_url, data, model, word="alpha"):
     """Sends one turn as a client would; its status."""
-    body = json.dumps({"model": model, "input": "Reply with the single word alpha", "stream": False})
+    body = json.dumps({"model": model, "input": f"Reply with the single word {word}", "stream": False})
     done = subprocess.run(
-        ["curl", "-sS", "-o", f"{WORK}/answer", "-w", "%{http_code}", "--max-time", "60", f"{base_url}/responses",
+        ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60", f"{base_url}/responses",
          "-H", f"Authorization: Bearer {key(data)}", "-H", "Content-Type: application/json", "-d", body],
         capture_output=True, text=True, timeout=90)
     return done.stdout

@@ -66,3 +66,19 @@ pub(crate) async fn watch(
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_new_watch_ends_the_one_before_and_a_window_that_goes_the_last() {
+        let watching = Watching::default();
+        let first = watching.end();
+        assert!(!first.is_cancelled());
+        let second = watching.end();
+        assert!(first.is_cancelled() && !second.is_cancelled());
+        watching.end();
+        assert!(second.is_cancelled());
+    }
+}

@@ -307,3 +307,6 @@ async fn find_or_start(
         sleep(PAUSE).await;
     }
 }
+
+#[cfg(test)]
+mod tests;
