@@ -134,7 +134,14 @@ def picture_of_the_menu(program, items):
     check("a click on the icon opens the menu", wait(lambda: desk.picture("menu") > bare + 20, 10))
     desk.output("xdotool", "key", "--delay", "100", "Down", "Down", "Down", "Down", "Right")
     time.sleep(1)  # The submenu is for the picture only.
-    desk.picture("menu")
+    open_ones, before = desk.picture("menu"), program.menu()
+    text = lambda: next(one for one in program.labels() if one.startswith("practice 1 — "))
+    old = text()
+    for n in range(4):
+        desk.turn(program.address(), data("tray"), LITE, f"more{n}")
+    check("while the menu is open, what is left goes on counting in it", wait(lambda: text() != old), text())
+    check("by the same items", [e["id"] for e in program.menu()] == [e["id"] for e in before])
+    check("and it stays open", desk.picture("menu-later") > bare + 20 and open_ones > bare + 20)
     desk.output("xdotool", "key", "Escape", "Escape")
 
 

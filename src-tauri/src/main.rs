@@ -85,6 +85,9 @@ fn run(args: Args) -> anyhow::Result<ExitCode> {
         RunEvent::Ready => shown::begin(app),
         // Without a code the request comes from the last window being closed: the tray stays.
         RunEvent::ExitRequested { code: None, api, .. } => api.prevent_exit(),
+        // A click on the icon in the Dock.
+        #[cfg(target_os = "macos")]
+        RunEvent::Reopen { .. } => choices::open(app),
         _ => {}
     });
     runtime.shutdown_background();

@@ -29,7 +29,9 @@ async fn serve(data: &TempDir) -> App {
 
 /// Waits until the tray would show such a picture.
 async fn shows(life: &Life, what: impl Fn(&Picture) -> bool) -> Picture {
-    life.pictures().wait_for(what).await.expect("the life goes on").clone()
+    let mut pictures = life.pictures();
+    let seen = timeout(Duration::from_secs(60), pictures.wait_for(what)).await;
+    seen.expect("it comes to that").expect("the life goes on").clone()
 }
 
 fn listens(picture: &Picture) -> bool {
