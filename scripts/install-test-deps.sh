@@ -6,8 +6,8 @@ set -euo pipefail
 # To build: a C compiler for SQLite and the TLS library, the web engine, D-Bus, and the tray's library, which the bundler
 # asks pkg-config for.
 build=(build-essential pkg-config libwebkit2gtk-4.1-dev libdbus-1-dev libayatana-appindicator3-dev)
-# To try the desktop program: a display without a screen, a session bus, a window manager, and eyes.
-desktop=(xvfb xauth dbus openbox libglib2.0-bin imagemagick xdotool fonts-dejavu-core adwaita-icon-theme)
+# To try the desktop program: a display without a screen, a session bus, a window manager, a panel, hands and eyes.
+desktop=(xvfb xauth dbus openbox xfce4-panel webkit2gtk-driver xclip procps python3 curl libglib2.0-bin imagemagick xdotool fonts-dejavu-core adwaita-icon-theme)
 # To try the page, and the clients end to end.
 page=(chromium git ca-certificates)
 

@@ -14,6 +14,7 @@ const allowed = new Set([
   'Apache-2.0',
   'Apache-2.0 WITH LLVM-exception',
   'BSD-2-Clause',
+  'BSL-1.0',
   'BSD-3-Clause',
   'ISC',
   'Zlib',
