@@ -113,3 +113,22 @@ async fn an_endpoint_without_accounts_says_what_to_do() {
     assert_eq!((got.status, got.code().as_str()), (403, "no_account"));
     assert!(got.message().contains("weir serve --practice"));
 }
+
+#[tokio::test]
+async fn an_account_whose_list_never_comes_holds_up_no_turn() {
+    let backend = RawBackend::start(vec![vec![stream(AWKWARD)], vec![stream(AWKWARD)]]).await;
+    // Accepts connections and never answers.
+    let silent = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let at = silent.local_addr().expect("an address");
+    let mute = weir::accounts::account::Account {
+        base_url: format!("http://{at}"),
+        ..backend.account("mute")
+    };
+    let (base, turns) = endpoint(vec![mute, backend.account("good")]).await;
+    for _ in 0..2 {
+        assert_eq!(post(&base).await.text, AWKWARD);
+    }
+    // A reading that was waited for to its end would have left its trouble.
+    assert!(turns.pool.views()[0].trouble.is_none());
+    drop(silent);
+}

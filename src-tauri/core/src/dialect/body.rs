@@ -214,6 +214,9 @@ fn model_of(fields: &Object) -> Result<String, Refusal> {
     }
 }
 
+/// The most items that one request may have: each costs memory whatever its size, and no conversation comes near.
+const MOST_ITEMS: usize = 100_000;
+
 fn items_of(input: &RawValue) -> Result<Vec<Item>, Refusal> {
     if raw::text(input).is_some() {
         // The backend takes lists only. The text is moved over as written, escapes and all.
@@ -230,6 +233,15 @@ fn items_of(input: &RawValue) -> Result<Vec<Item>, Refusal> {
             format!("`input` must be a string or a list, not {noun}."),
         ));
     };
+    if elements.len() > MOST_ITEMS {
+        return Err(Refusal::of_field(
+            "too_many_items",
+            "input",
+            format!(
+                "`input` has more than {MOST_ITEMS} items. Compact the conversation and send it again."
+            ),
+        ));
+    }
     elements
         .into_iter()
         .enumerate()

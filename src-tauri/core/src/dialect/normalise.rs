@@ -19,7 +19,7 @@ use super::{object, raw, tools, wire};
 pub(super) fn normalise(body: &mut Body) -> Result<(), Refusal> {
     refuse_several_choices(body)?;
     body.retain(|name| !wire::REJECTED_PARAMETERS.contains(&name));
-    drop_continuation(body);
+    refuse_continuation(body)?;
     force(body, "store", false);
     force(body, "stream", true);
     include_reasoning(body)?;
@@ -50,9 +50,17 @@ fn refuse_several_choices(body: &Body) -> Result<(), Refusal> {
     }
 }
 
-/// The backend keeps nothing between plain HTTP requests, so there is nothing that an id could continue.
-fn drop_continuation(body: &mut Body) {
-    body.remove("previous_response_id");
+/// The backend keeps nothing between plain HTTP requests, so there is nothing that an id could continue: leaving it out in
+/// silence would answer without the history that it stands for.
+fn refuse_continuation(body: &mut Body) -> Result<(), Refusal> {
+    match body.remove("previous_response_id") {
+        Some(id) if id.get() != "null" => Err(Refusal::of_field(
+            "unsupported_parameter",
+            "previous_response_id",
+            "The backend keeps no responses; remove `previous_response_id` and send the whole conversation in `input`.",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// `include` gets the model's encrypted thoughts exactly once; other entries stay.
@@ -172,13 +180,20 @@ mod tests {
         let fields: Vec<_> =
             wire::REJECTED_PARAMETERS.iter().map(|name| format!("\"{name}\":1")).collect();
         let text = format!(
-            r#"{{"model":"m",{},"previous_response_id":"resp_1",{DONE},"text":{{"temperature":1}}}}"#,
+            r#"{{"model":"m",{},"previous_response_id":null,{DONE},"text":{{"temperature":1}}}}"#,
             fields.join(",")
         );
         assert_eq!(
             normalised(&text).expect("fine"),
             format!(r#"{{"model":"m",{DONE},"text":{{"temperature":1}}}}"#)
         );
+    }
+
+    #[test]
+    fn a_continuation_that_nobody_keeps_is_refused_and_not_forgotten() {
+        let refusal =
+            normalised(r#"{"model":"m","previous_response_id":"resp_1"}"#).expect_err("no history");
+        assert_eq!(refusal.param.as_deref(), Some("previous_response_id"));
     }
 
     #[test]

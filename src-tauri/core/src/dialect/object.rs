@@ -19,13 +19,13 @@ struct Field {
 
 /// Fields in order. Where a name occurs twice the last value counts, at the first one's place.
 #[derive(Clone, Default)]
-pub(super) struct Object {
+pub struct Object {
     fields: Vec<Field>,
 }
 
 impl Object {
     /// Errors: not JSON, or not one object.
-    pub(super) fn parse(text: &str) -> Result<Self, serde_json::Error> {
+    pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
         let mut fields: Vec<Field> = Vec::new();
         let mut places: HashMap<String, usize> = HashMap::new();
         raw::fields(text, |key, value| {
@@ -41,15 +41,15 @@ impl Object {
         Ok(Self { fields })
     }
 
-    pub(super) fn of(value: &RawValue) -> Option<Self> {
+    pub fn of(value: &RawValue) -> Option<Self> {
         Self::parse(value.get()).ok()
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&RawValue> {
+    pub fn get(&self, name: &str) -> Option<&RawValue> {
         self.fields.iter().find(|field| field.name == name).map(|field| &*field.value)
     }
 
-    pub(super) fn set(&mut self, name: &str, value: Box<RawValue>) {
+    pub fn set(&mut self, name: &str, value: Box<RawValue>) {
         match self.fields.iter_mut().find(|field| field.name == name) {
             Some(field) => field.value = value,
             None => {
@@ -59,28 +59,28 @@ impl Object {
         }
     }
 
-    pub(super) fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
+    pub fn remove(&mut self, name: &str) -> Option<Box<RawValue>> {
         let place = self.fields.iter().position(|field| field.name == name)?;
         Some(self.fields.remove(place).value)
     }
 
     /// Keeps the fields whose name passes; says whether any went.
-    pub(super) fn retain(&mut self, keep: impl Fn(&str) -> bool) -> bool {
+    pub fn retain(&mut self, keep: impl Fn(&str) -> bool) -> bool {
         let before = self.fields.len();
         self.fields.retain(|field| keep(&field.name));
         self.fields.len() != before
     }
 
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         self.fields.iter().map(|field| field.name.as_str())
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
 
     /// Appends the object to `out`; `instead` may write another value for a field, and says whether it did.
-    pub(super) fn write(&self, out: &mut String, instead: impl Fn(&str, &mut String) -> bool) {
+    pub fn write(&self, out: &mut String, instead: impl Fn(&str, &mut String) -> bool) {
         out.push('{');
         for (place, field) in self.fields.iter().enumerate() {
             if place > 0 {
@@ -95,7 +95,7 @@ impl Object {
         out.push('}');
     }
 
-    pub(super) fn to_raw(&self) -> Box<RawValue> {
+    pub fn to_raw(&self) -> Box<RawValue> {
         let mut text = String::new();
         self.write(&mut text, |_, _| false);
         raw::made(text)
@@ -103,7 +103,7 @@ impl Object {
 }
 
 /// A list written from raw elements.
-pub(super) fn list<'a>(elements: impl IntoIterator<Item = &'a RawValue>) -> Box<RawValue> {
+pub fn list<'a>(elements: impl IntoIterator<Item = &'a RawValue>) -> Box<RawValue> {
     let mut text = String::from("[");
     for (place, element) in elements.into_iter().enumerate() {
         if place > 0 {

@@ -16,6 +16,8 @@ pub struct Candidate {
     pub fit: Fit,
     /// A limit stands until then, in unix seconds.
     pub blocked_until: Option<i64>,
+    /// Left alone for a moment for a reason other than a limit.
+    pub resting: bool,
     /// What is left of the binding window in percent.
     pub headroom: Option<f64>,
     pub in_flight: u32,
@@ -53,6 +55,8 @@ pub enum Nobody {
     Exhausted { resets_at: Option<i64> },
     /// Every account that could serve has refused this turn.
     AllTried,
+    /// Every account that could serve was refused a moment ago, for a reason other than a limit.
+    Resting,
     /// No account's catalog could be read.
     CatalogUnknown,
 }
@@ -76,7 +80,7 @@ pub fn choose(candidates: &[Candidate], home: Option<&str>, now: i64) -> Result<
     let open = |c: &&Candidate| c.blocked_until.is_none_or(|until| until <= now);
     let usable = |c: &&Candidate| open(c) && c.headroom.is_none_or(|left| left > 0.0);
     let free: Vec<&Candidate> =
-        carrying.iter().copied().filter(|c| !c.tried).filter(usable).collect();
+        carrying.iter().copied().filter(|c| !c.tried && !c.resting).filter(usable).collect();
 
     if let Some(at_home) = free.iter().find(|c| Some(c.id.as_str()) == home) {
         return Ok(Choice {
@@ -88,6 +92,7 @@ pub fn choose(candidates: &[Candidate], home: Option<&str>, now: i64) -> Result<
         free.iter().copied().reduce(|best, other| if better(other, best) { other } else { best });
     match best {
         Some(best) => Ok(Choice { id: best.id.clone(), reason: reason(best, free.len()) }),
+        None if carrying.iter().any(|c| c.resting && usable(c)) => Err(Nobody::Resting),
         None if carrying.iter().all(|c| c.tried && usable(c)) => Err(Nobody::AllTried),
         None => Err(Nobody::Exhausted {
             resets_at: carrying.iter().filter_map(|c| c.blocked_until).filter(|at| *at > now).min(),
@@ -132,6 +137,7 @@ mod tests {
             name: id.into(),
             fit: Fit::Carries,
             blocked_until: None,
+            resting: false,
             headroom,
             in_flight,
             tried: false,
@@ -186,6 +192,9 @@ mod tests {
         one.fit = Fit::CatalogUnknown;
         assert_eq!(chosen(&[one.clone()], None), Err(Nobody::CatalogUnknown));
         one.fit = Fit::Carries;
+        one.resting = true;
+        assert_eq!(chosen(&[one.clone()], None), Err(Nobody::Resting));
+        one.resting = false;
         one.tried = true;
         assert_eq!(chosen(&[one.clone()], None), Err(Nobody::AllTried));
         one.blocked_until = Some(300);

@@ -19,6 +19,9 @@ use super::quota::{self, Window};
 /// How many conversations are remembered with their account; the oldest is forgotten first.
 const HOMES: usize = 4096;
 
+/// How long a window is believed that does not say when it resets, in seconds.
+const READING_LIFE_S: i64 = 900;
+
 #[derive(Debug, Default)]
 pub struct Pool {
     state: Mutex<State>,
@@ -40,6 +43,8 @@ struct Member {
     read_at: Option<i64>,
     in_flight: u32,
     blocked_until: Option<i64>,
+    /// Not asked before then for a reason other than a limit, in unix seconds.
+    resting_until: Option<i64>,
     /// Why it cannot serve at all, in words for the user.
     trouble: Option<String>,
 }
@@ -93,6 +98,7 @@ impl Pool {
             read_at: None,
             in_flight: 0,
             blocked_until: None,
+            resting_until: None,
             trouble: None,
         });
         let state = State { members: members.collect(), ..State::default() };
@@ -197,6 +203,14 @@ impl Pool {
         });
     }
 
+    /// The account is left alone until `until`, in unix seconds, for a reason other than a limit.
+    pub fn rest(&self, id: &str, until: i64, trouble: Option<String>) {
+        self.with(id, |member| {
+            member.resting_until = member.resting_until.max(Some(until));
+            member.trouble = trouble.or(member.trouble.take());
+        });
+    }
+
     /// The account served a turn, so whatever kept it from serving is over.
     pub fn served(&self, id: &str) {
         self.with(id, |member| member.trouble = None);
@@ -241,7 +255,8 @@ impl Member {
             name: self.account.name.clone(),
             fit: self.fit(ask),
             blocked_until: self.closed_until(now),
-            headroom: quota::headroom(&self.windows, now),
+            resting: self.resting_until.is_some_and(|until| until > now),
+            headroom: self.headroom(now),
             in_flight: self.in_flight,
             tried: ask.tried.contains(&self.account.id),
         }
@@ -256,6 +271,19 @@ impl Member {
             Some(Dialect::Full) if lite => Fit::OtherDialect,
             _ => Fit::Carries,
         }
+    }
+
+    /// What is left, as far as the reading can still be believed: a full window that does not say when it resets would close
+    /// the account for good.
+    fn headroom(&self, now: i64) -> Option<f64> {
+        let fresh = self.read_at.is_some_and(|at| now - at < READING_LIFE_S);
+        let believed: Vec<Window> = self
+            .windows
+            .iter()
+            .copied()
+            .filter(|window| fresh || window.resets_at.is_some())
+            .collect();
+        quota::headroom(&believed, now)
     }
 
     /// The later of a limit that was told and the reset of a window that is used up.

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 use weir_core::dialect::mode::ServingMode;
 
 use crate::endpoint::sessions::Sessions;
-use crate::store::{CallRow, DayUsage, TurnRow};
+use crate::store::{CallRow, DayUsage, StoreError, TurnRow};
 use crate::turn::{Shared, catalogs};
 use view::{AccountRow, ModelRow, Status};
 
@@ -177,7 +177,7 @@ async fn known(api: &Api, model: &str) -> Result<(), Refusal> {
 
 async fn stored<T: Send + 'static>(
     api: &Api,
-    read: impl FnOnce(&crate::store::Store) -> Result<T, crate::store::StoreError> + Send + 'static,
+    read: impl FnOnce(&crate::store::Store) -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, Refusal> {
     let store = api.turns.store.clone();
     let read = tokio::task::spawn_blocking(move || {
@@ -185,6 +185,9 @@ async fn stored<T: Send + 'static>(
         read(&store)
     });
     read.await.map_err(|_| unreadable())?.map_err(|error| {
+        if matches!(error, StoreError::Ambiguous(_)) {
+            return Refusal { code: "ambiguous_turn", message: error.to_string() };
+        }
         tracing::error!(%error, "the history could not be read");
         unreadable()
     })

@@ -9,13 +9,16 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tokio::sync::watch::Receiver;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::Api;
 use super::view::{self, AccountRow, ModelRow, Status, Today, TurnView};
 
 /// How long changes are gathered.
 const GATHER: Duration = Duration::from_millis(100);
+
+/// How long a watcher waits before it looks for what changed by itself.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
 
 /// One message to a watcher.
 #[derive(Clone, Debug, Serialize, ts_rs::TS)]
@@ -89,8 +92,8 @@ impl Watcher {
         // Who resumes is told at once what it missed.
         if self.last.is_some() {
             loop {
-                // The sender lives as long as the program.
-                drop(self.changed.changed().await);
+                // Windows reset and days end without anybody saying so, hence the look now and then.
+                drop(timeout(LOOK_AGAIN, self.changed.changed()).await);
                 sleep(GATHER).await;
                 if let Some(delta) = self.delta().await {
                     return delta;

@@ -73,35 +73,44 @@ pub(super) fn forget(db: &mut Connection, days: u32, now: i64) -> Result<usize> 
     Ok(forgotten)
 }
 
+/// Columns of one day's usage, from what is kept of old days and from the turns.
+const USED: &str = "WITH used AS (
+         SELECT day, model, turns, reported, input_tokens, cached_tokens, output_tokens, reasoning_tokens FROM usage_day
+         UNION ALL
+         SELECT day, model, 1, coalesce(input_tokens, output_tokens) IS NOT NULL, input_tokens, cached_tokens,
+                output_tokens, reasoning_tokens FROM turns)
+     SELECT day, model, sum(turns) AS turns, sum(reported) AS reported, sum(input_tokens) AS input_tokens,
+            sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens,
+            sum(reasoning_tokens) AS reasoning_tokens
+     FROM used";
+
 /// The usage of the newest `days` days that saw a turn, newest first, models by name.
 pub(super) fn by_day(db: &Connection, days: usize) -> Result<Vec<DayUsage>> {
     let days = i64::try_from(days).unwrap_or(i64::MAX);
-    db.prepare_cached(
-        "WITH used AS (
-             SELECT day, model, turns, reported, input_tokens, cached_tokens, output_tokens, reasoning_tokens FROM usage_day
-             UNION ALL
-             SELECT day, model, 1, coalesce(input_tokens, output_tokens) IS NOT NULL, input_tokens, cached_tokens,
-                    output_tokens, reasoning_tokens FROM turns)
-         SELECT day, model, sum(turns) AS turns, sum(reported) AS reported, sum(input_tokens) AS input_tokens,
-                sum(cached_tokens) AS cached_tokens, sum(output_tokens) AS output_tokens,
-                sum(reasoning_tokens) AS reasoning_tokens
-         FROM used
-         WHERE day IN (SELECT day FROM used GROUP BY day ORDER BY day DESC LIMIT ?1)
-         GROUP BY day, model ORDER BY day DESC, model",
-    )?
-    .query_map([days], |row| {
-        Ok(DayUsage {
-            day: row.get("day")?,
-            model: row.get("model")?,
-            turns: row.get("turns")?,
-            reported: row.get("reported")?,
-            input_tokens: row.get("input_tokens")?,
-            cached_tokens: row.get("cached_tokens")?,
-            output_tokens: row.get("output_tokens")?,
-            reasoning_tokens: row.get("reasoning_tokens")?,
-        })
-    })?
-    .collect()
+    let newest = "WHERE day IN (SELECT day FROM used GROUP BY day ORDER BY day DESC LIMIT ?1)";
+    db.prepare_cached(&format!("{USED} {newest} GROUP BY day, model ORDER BY day DESC, model"))?
+        .query_map([days], read)?
+        .collect()
+}
+
+/// The usage of one day, models by name.
+pub(super) fn of_day(db: &Connection, day: &str) -> Result<Vec<DayUsage>> {
+    db.prepare_cached(&format!("{USED} WHERE day = ?1 GROUP BY day, model ORDER BY model"))?
+        .query_map([day], read)?
+        .collect()
+}
+
+fn read(row: &rusqlite::Row<'_>) -> Result<DayUsage> {
+    Ok(DayUsage {
+        day: row.get("day")?,
+        model: row.get("model")?,
+        turns: row.get("turns")?,
+        reported: row.get("reported")?,
+        input_tokens: row.get("input_tokens")?,
+        cached_tokens: row.get("cached_tokens")?,
+        output_tokens: row.get("output_tokens")?,
+        reasoning_tokens: row.get("reasoning_tokens")?,
+    })
 }
 
 #[cfg(test)]

@@ -4,10 +4,9 @@
 
 use rusqlite::{Connection, Result};
 
-use super::rollup::{DayUsage, by_day};
+use super::rollup::{DayUsage, of_day};
 
 pub(super) fn usage(db: &Connection) -> Result<Vec<DayUsage>> {
     let today: String = db.query_row("SELECT date('now', 'localtime')", [], |row| row.get(0))?;
-    let newest = by_day(db, 1)?;
-    Ok(newest.into_iter().filter(|usage| usage.day == today).collect())
+    of_day(db, &today)
 }

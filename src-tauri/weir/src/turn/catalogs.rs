@@ -5,27 +5,102 @@
 //!
 //! **Invariant**: at most one reading at a time, and a failed one keeps the list known before.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep};
 
 use super::Shared;
 use super::clock::now_s;
-use crate::accounts::account::Account;
+use crate::accounts::account::{Account, AccountId};
+
+/// How long an account whose list could not be read is left alone.
+const REST: Duration = Duration::from_secs(30);
+
+/// How long the other lists are waited for once one is there.
+const MOMENT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 pub struct Catalogs {
     reading: Mutex<()>,
+    /// How many readings of all missing lists have ended.
+    readings: AtomicU64,
+    /// When each account's list was last asked for in vain.
+    failed: std::sync::Mutex<HashMap<AccountId, Instant>>,
 }
 
-/// Reads the lists that are missing; returns at once when none is.
-pub async fn ensure(shared: &Shared) {
-    if shared.pool.without_catalog().is_empty() {
+impl Catalogs {
+    fn rests(&self, account: &Account) -> bool {
+        let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        failed.get(&account.id).is_some_and(|at| at.elapsed() < REST)
+    }
+
+    fn note(&self, account: &Account, good: bool) {
+        let mut failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
+        if good {
+            failed.remove(&account.id);
+        } else {
+            failed.insert(account.id.clone(), Instant::now());
+        }
+    }
+}
+
+/// Reads the lists that are missing. Waits only while no account has one: an account that does not answer must not hold
+/// up turns that others can serve.
+pub async fn ensure(shared: &Arc<Shared>) {
+    let missing = shared.pool.without_catalog();
+    if missing.is_empty() {
         return;
     }
-    let _one = shared.catalogs.reading.lock().await;
+    if missing.len() == shared.pool.accounts().len() {
+        let before = shared.catalogs.readings.load(Ordering::Acquire);
+        let _one = shared.catalogs.reading.lock().await;
+        // Whoever waited for a reading does not begin another.
+        if shared.catalogs.readings.load(Ordering::Acquire) == before {
+            first_reading(shared).await;
+        }
+        return;
+    }
+    let due: Vec<_> =
+        missing.into_iter().filter(|account| !shared.catalogs.rests(account)).collect();
+    // Noted before it is known, so that a burst of turns begins one reading.
+    due.iter().for_each(|account| shared.catalogs.note(account, false));
+    if !due.is_empty() {
+        let owned = Arc::clone(shared);
+        shared.tasks.spawn(async move { read_all(&owned, due).await });
+    }
+}
+
+/// Reads all lists, and waits for those that come within a moment of the first.
+async fn first_reading(shared: &Arc<Shared>) {
     let missing = shared.pool.without_catalog();
-    futures_util::future::join_all(missing.iter().map(|account| read(shared, account))).await;
+    let none = missing.len();
+    let mut changed = shared.live.watch();
+    let owned = Arc::clone(shared);
+    let mut all = shared.tasks.spawn(async move { read_all(&owned, missing).await });
+    let enough = async {
+        while shared.pool.without_catalog().len() == none {
+            // The sender lives in what is shared.
+            drop(changed.changed().await);
+        }
+        sleep(MOMENT).await;
+    };
+    tokio::select! {
+        _ = &mut all => {}
+        () = enough => {}
+    }
+}
+
+async fn read_all(shared: &Shared, accounts: Vec<Arc<Account>>) {
+    let mut readings: FuturesUnordered<_> =
+        accounts.into_iter().map(|account| async move { read(shared, &account).await }).collect();
+    while readings.next().await.is_some() {}
+    shared.catalogs.readings.fetch_add(1, Ordering::Release);
 }
 
 /// Reads one account's list again if `etag` is not the one that is known.
@@ -51,8 +126,10 @@ async fn read(shared: &Shared, account: &Account) {
                 shared.pool.observe(&account.id, &shared.upstream.usage(account, now).await, now);
             }
             shared.pool.set_catalog(&account.id, catalog);
+            shared.catalogs.note(account, true);
         }
         Err(trouble) => {
+            shared.catalogs.note(account, false);
             tracing::warn!(account = account.name, "{trouble}");
             shared.pool.set_trouble(&account.id, trouble);
         }

@@ -86,7 +86,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_status_goes_out_after_fifteen_seconds_and_comments_follow() {
-        let (mut sink, answer) = sink::channel(false);
+        let (mut sink, answer) = sink::channel(false, CancellationToken::new());
         let begun = Instant::now();
         let client = tokio::spawn(async move {
             let head = answer.head.await.expect("a head");
@@ -111,7 +111,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_wants_one_document_gets_no_head_before_it() {
-        let (mut sink, mut answer) = sink::channel(true);
+        let (mut sink, mut answer) = sink::channel(true, CancellationToken::new());
         let waited = courtesy()
             .attend(&mut sink, Duration::from_secs(60), std::future::pending::<()>())
             .await;
@@ -121,7 +121,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_leaves_ends_the_wait_at_once() {
-        let (mut sink, answer) = sink::channel(false);
+        let (mut sink, answer) = sink::channel(false, CancellationToken::new());
         let begun = Instant::now();
         drop(answer);
         let waited = courtesy()

@@ -18,8 +18,9 @@ use super::ending::Bad;
 use super::journal::{End, Journal};
 use super::relay::{Relay, Relayed, cancelled};
 use super::sink::Sink;
-use super::{Order, Shared, catalogs};
+use super::{Order, Shared, catalogs, verdict};
 use crate::accounts::account::AccountId;
+use crate::accounts::choose::Nobody;
 use crate::accounts::pool::{Ask, Lease};
 use crate::upstream::failure::{Failure, Source};
 use crate::upstream::headers::Names;
@@ -30,9 +31,6 @@ const CACHE_KEY: &str = "prompt_cache_key";
 
 /// How often a turn may move to another account before the commit point.
 const MOVES: usize = 2;
-
-/// How long an account rests whose login was refused or whose limit did not say when it ends, in seconds.
-const REST_S: i64 = 60;
 
 pub async fn drive(shared: Arc<Shared>, order: Order, mut sink: Sink) {
     let mut courtesy = Courtesy::new(shared.timers, shared.stop.clone());
@@ -73,20 +71,21 @@ async fn run(
     let body = Bytes::from(prepared.body.to_bytes());
     let mut tried: Vec<AccountId> = Vec::new();
     let mut last: Option<Failure> = None;
+    let pin = order.trial.as_ref().and_then(|trial| trial.account.as_deref());
     loop {
-        let ask = Ask {
-            model: &model,
-            carried: carried(decision),
-            conversation: &order.caller.conversation,
-            tried: &tried,
-            pin: order.trial.as_ref().and_then(|trial| trial.account.as_deref()),
-        };
+        let ask = asking(&model, decision, &order.caller, pin, &tried);
         let lease = match shared.pool.lease(&ask, now_s()) {
             Ok(lease) => lease,
             Err(nobody) => {
-                let bad = match &last {
-                    Some(failure) => Bad::failure(failure, &model, decision),
-                    None => Bad::nobody(&nobody, &model, decision, &known(shared)),
+                let bad = match (&last, &nobody) {
+                    // Whoever is left is at a limit: the pool knows the earliest reset, a single account does not.
+                    (Some(failure), nobody)
+                        if failure.source != Source::Limit
+                            || !matches!(nobody, Nobody::Exhausted { .. }) =>
+                    {
+                        Bad::failure(failure, &model, decision)
+                    }
+                    _ => Bad::nobody(&nobody, &model, decision, &known(shared)),
                 };
                 return bad.tell(sink).await;
             }
@@ -102,8 +101,16 @@ async fn run(
         match attempt.send(journal, sink, courtesy).await {
             Relayed::Ended(end) => return end,
             Relayed::Failed(failure) => {
-                tell_the_pool(shared, &lease, &failure);
+                verdict::tell_the_pool(shared, &lease.account.id, &failure);
                 tried.push(lease.account.id.clone());
+                if failure.retryable && tried.len() > MOVES && failure.source == Source::Limit {
+                    let rest = asking(&model, decision, &order.caller, pin, &tried);
+                    let bad = match shared.pool.lease(&rest, now_s()) {
+                        Ok(_) => Bad::still_others(),
+                        Err(nobody) => Bad::nobody(&nobody, &model, decision, &known(shared)),
+                    };
+                    return bad.tell(sink).await;
+                }
                 if !failure.retryable || tried.len() > MOVES {
                     return Bad::failure(&failure, &model, decision).tell(sink).await;
                 }
@@ -112,6 +119,16 @@ async fn run(
             }
         }
     }
+}
+
+fn asking<'a>(
+    model: &'a str,
+    decision: &Decision,
+    caller: &'a Caller,
+    pin: Option<&'a str>,
+    tried: &'a [AccountId],
+) -> Ask<'a> {
+    Ask { model, carried: carried(decision), conversation: &caller.conversation, tried, pin }
 }
 
 /// The same prepared body with one account.
@@ -198,26 +215,6 @@ impl Attempt<'_> {
         if let Some(etag) = &opened.models_etag {
             catalogs::refresh_if_changed(self.shared, &self.lease.account, etag);
         }
-    }
-}
-
-/// What a failure says about the account that met it.
-fn tell_the_pool(shared: &Shared, lease: &Lease, failure: &Failure) {
-    let account = &lease.account;
-    match failure.source {
-        Source::Limit => {
-            let until = failure.resets_at.unwrap_or_else(|| now_s() + REST_S);
-            shared.pool.block(&account.id, until);
-        }
-        Source::Login => {
-            let trouble = format!(
-                "The backend refused the login of account {}: {}",
-                account.name, failure.message
-            );
-            shared.pool.set_trouble(&account.id, trouble);
-            shared.pool.block(&account.id, now_s() + REST_S);
-        }
-        Source::Request | Source::Entitlement | Source::Backend | Source::Machine => {}
     }
 }
 

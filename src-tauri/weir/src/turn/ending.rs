@@ -5,8 +5,10 @@
 //!
 //! **Invariant**: wording stays clear of what OpenCode takes for a reason to try again, unless trying again is right.
 
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use weir_core::dialect::mode::{Decision, Dialect, Source as ModeSource};
+use weir_core::dialect::object::Object;
 use weir_core::dialect::refusal;
 
 use super::clock::now_s;
@@ -23,6 +25,8 @@ pub struct Bad {
     pub refused: Refused,
     pub code: String,
     pub message: String,
+    /// The sentence is Weir's own and may be kept.
+    pub ours: bool,
 }
 
 pub fn refused(status: u16, kind: &str, code: &str, message: &str) -> Refused {
@@ -33,7 +37,7 @@ pub fn refused(status: u16, kind: &str, code: &str, message: &str) -> Refused {
 impl Bad {
     fn new(outcome: Outcome, status: u16, kind: &str, code: &str, message: String) -> Self {
         let refused = refused(status, kind, code, &message);
-        Self { outcome, refused, code: code.to_owned(), message }
+        Self { outcome, refused, code: code.to_owned(), message, ours: true }
     }
 
     /// The request itself cannot be sent.
@@ -47,6 +51,7 @@ impl Bad {
             },
             code: refusal.code.to_owned(),
             message: refusal.message.clone(),
+            ours: true,
         }
     }
 
@@ -90,6 +95,7 @@ impl Bad {
                 "no_model_list",
                 "No account's list of models could be read. `weir accounts` says why.".into(),
             ),
+            Nobody::Resting => bad(403, "accounts_refused", "The backend refuses every account that could serve this turn. `weir accounts` says why.".into()),
             Nobody::AllTried => Self::new(
                 Outcome::Failed,
                 503,
@@ -125,7 +131,14 @@ impl Bad {
             },
             code: "usage_limit_reached".into(),
             message: message.into(),
+            ours: true,
         }
+    }
+
+    /// Three accounts were found at their limits in one turn, and others were not asked.
+    pub fn still_others() -> Self {
+        let message = "Three accounts turned out to be at their limits. Send the request again; others are left.";
+        Self::new(Outcome::Failed, 503, "upstream_error", "accounts_at_limit", message.into())
     }
 
     /// The last account that was asked failed, and no other may be.
@@ -147,12 +160,18 @@ impl Bad {
         {
             bad.refused.body.clone_from(body);
         }
+        bad.ours = failure.ours;
+        bad.refused.retry_after = failure.retry_after;
         bad
     }
 
     /// Tells the client and returns what the journal is told.
     pub async fn tell(self, sink: &mut Sink) -> End {
-        let end = End::with(self.outcome, &self.code, &self.message);
+        let end = if self.ours {
+            End::with(self.outcome, &self.code, &self.message)
+        } else {
+            End::theirs(self.outcome, &self.code, &self.message)
+        };
         if sink.begun() {
             let failed = refusal::failed_event("resp_weir", 0, &self.code, &self.message);
             let frame = progress::frame(Some("response.failed"), &failed.to_string());
@@ -169,7 +188,8 @@ impl Bad {
 fn hint(failure: &Failure, model: &str, decision: &Decision) -> Option<String> {
     let model = refusal::word(model, "MODEL");
     let overridden = decision.source == ModeSource::Override;
-    let about_the_form = matches!(failure.source, Source::Request | Source::Entitlement);
+    let about_the_form =
+        matches!(failure.source, Source::Request | Source::Entitlement | Source::Account);
     (overridden && about_the_form).then(|| {
         let dialect = name(decision.dialect);
         format!("(`{model}` is set to {dialect} in Weir, which the backend does not promise to accept; `weir mode {model} auto` goes back to what its catalog says.)")
@@ -187,13 +207,27 @@ fn has_envelope(body: &[u8]) -> bool {
     serde_json::from_slice::<Value>(body).is_ok_and(|body| body["error"]["message"].is_string())
 }
 
-/// A completed event whose usage never came, with an estimate that says so. OpenCode sends a turn again without end
-/// when usage is missing.
-pub fn with_usage(data: &str, estimate: &Value) -> String {
-    let Ok(mut event) = serde_json::from_str::<Value>(data) else { return data.to_owned() };
-    if let Some(response) = event.get_mut("response").and_then(Value::as_object_mut) {
-        response.insert("usage".into(), estimate.clone());
-        response.insert("weir".into(), json!({"usage_estimated": true}));
+/// A completed event as clients know it: under its usual name, and with usage. OpenCode sends a turn again without end
+/// when usage is missing, so an estimate takes its place and says so.
+pub fn completed(data: &str, kind: &str, estimate: Option<&Value>) -> String {
+    let known = kind == "response.completed";
+    if known && estimate.is_none() {
+        return data.to_owned();
     }
-    event.to_string()
+    let Ok(mut event) = Object::parse(data) else { return data.to_owned() };
+    if !known {
+        event.set("type", raw(&json!("response.completed")));
+    }
+    if let (Some(estimate), Some(mut response)) =
+        (estimate, event.get("response").and_then(Object::of))
+    {
+        response.set("usage", raw(estimate));
+        response.set("weir", raw(&json!({"usage_estimated": true})));
+        event.set("response", response.to_raw());
+    }
+    event.to_raw().get().to_owned()
+}
+
+fn raw(value: &Value) -> Box<RawValue> {
+    serde_json::value::to_raw_value(value).expect("a JSON value")
 }

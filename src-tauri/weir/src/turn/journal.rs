@@ -19,9 +19,6 @@ use super::clock::now_ms;
 use super::live::Live;
 use crate::store::{CallRow, Fact, Store, TurnRow};
 
-/// Characters of an error that are kept.
-const LONGEST_MESSAGE: usize = 300;
-
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -51,15 +48,24 @@ impl Outcome {
 pub struct End {
     pub outcome: Outcome,
     pub error: Option<(String, String)>,
+    /// The sentence is the backend's, which may repeat what was asked, so it is told and not kept.
+    theirs: bool,
 }
 
 impl End {
     pub fn well(outcome: Outcome) -> Self {
-        Self { outcome, error: None }
+        Self { outcome, error: None, theirs: false }
     }
 
     pub fn with(outcome: Outcome, code: &str, message: &str) -> Self {
-        Self { outcome, error: Some((code.to_owned(), message.to_owned())) }
+        Self { outcome, error: Some((code.to_owned(), message.to_owned())), theirs: false }
+    }
+}
+
+impl End {
+    /// An end in the backend's words.
+    pub fn theirs(outcome: Outcome, code: &str, message: &str) -> Self {
+        Self { theirs: true, ..Self::with(outcome, code, message) }
     }
 }
 
@@ -209,10 +215,8 @@ impl Journal {
         self.row.ended_ms = self.elapsed_ms();
         self.row.outcome = Some(end.outcome.name().into());
         self.row.error_code = end.error.as_ref().map(|(code, _)| code.clone());
-        self.row.error_message = end.error.as_ref().map(|(_, message)| {
-            // The backend's words are kept as far as a sentence goes.
-            message.chars().take(LONGEST_MESSAGE).collect()
-        });
+        let ours = end.error.as_ref().filter(|_| !end.theirs);
+        self.row.error_message = ours.map(|(_, message)| message.clone());
         tracing::info!(
             turn = self.row.id,
             model = self.row.model,

@@ -72,12 +72,16 @@ impl Live {
                     *changed = number;
                     turn.row.clone_from(row);
                 }
+                // A turn that ended and is not kept is in the store.
+                None if row.outcome.is_some() => return,
                 None => state
                     .turns
                     .push_back((number, LiveTurn { row: row.clone(), calls: Vec::new() })),
             }
             if state.turns.len() > KEPT {
-                state.turns.pop_front();
+                // A turn that runs stays, however many short ones pass it.
+                let ended = state.turns.iter().position(|(_, turn)| turn.row.outcome.is_some());
+                state.turns.remove(ended.unwrap_or(0));
             }
         });
     }
@@ -225,8 +229,15 @@ mod tests {
     #[test]
     fn what_is_kept_is_bounded_and_the_oldest_goes() {
         let live = Live::new([]);
-        (0..=KEPT).for_each(|n| live.turn(&row(&n.to_string())));
+        live.turn(&row("runs"));
+        for n in 0..=KEPT {
+            let mut turn = row(&n.to_string());
+            live.turn(&turn);
+            turn.outcome = Some("completed".into());
+            live.turn(&turn);
+        }
         let (_, turns) = live.all();
-        assert_eq!((turns.len(), turns[0].row.id.as_str()), (KEPT, "1"));
+        let ids: Vec<&str> = turns.iter().map(|turn| turn.row.id.as_str()).collect();
+        assert_eq!((turns.len(), ids[0], ids[1]), (KEPT, "runs", "2"));
     }
 }

@@ -21,6 +21,7 @@ pub mod modes;
 pub mod progress;
 pub mod relay;
 pub mod sink;
+pub mod verdict;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -131,7 +132,7 @@ pub struct Trial {
 
 /// Starts a turn. Dropping the answer cancels it, upstream included.
 pub fn start(shared: &Arc<Shared>, order: Order) -> Answer {
-    let (sink, answer) = sink::channel(order.whole);
+    let (sink, answer) = sink::channel(order.whole, shared.stop.clone());
     let shared = Arc::clone(shared);
     let tasks = shared.tasks.clone();
     tasks.spawn(drive::drive(shared, order, sink));

@@ -5,12 +5,18 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use weir_core::dialect::event::Event;
+use weir_core::dialect::event::{Event, Role};
+use weir_core::dialect::item::Item;
 use weir_core::dialect::rebuild::Rebuild;
 
 /// An estimate of tokens from bytes, for answers whose count never came.
 const BYTES_PER_TOKEN: u64 = 4;
+
+/// What may be held before the commit point, in bytes.
+const HELD: usize = 8 * 1024 * 1024;
 
 pub struct Progress {
     held: Vec<Bytes>,
@@ -19,8 +25,13 @@ pub struct Progress {
     response_id: Option<String>,
     /// Items that were added and are not done.
     open: BTreeSet<u64>,
-    done: Vec<Value>,
+    done: Vec<Box<RawValue>>,
     done_bytes: u64,
+    /// One of the items done is something that a client goes on with: a call, or an answer.
+    answered: bool,
+    held_bytes: usize,
+    /// The last event said that the backend works on the turn.
+    works: bool,
     whole: Option<Rebuild>,
 }
 
@@ -34,6 +45,9 @@ impl Progress {
             open: BTreeSet::new(),
             done: Vec::new(),
             done_bytes: 0,
+            answered: false,
+            held_bytes: 0,
+            works: false,
             whole: whole.then(Rebuild::default),
         }
     }
@@ -51,7 +65,14 @@ impl Progress {
         self.response_id.as_deref().unwrap_or("resp_weir")
     }
 
-    pub fn saw(&mut self, event: &Event<'_>) {
+    /// The last event said that the backend works on the turn.
+    pub fn works(&self) -> bool {
+        self.works
+    }
+
+    /// Takes note of an event. False: more was held before the commit point than an answer's opening can be.
+    pub fn saw(&mut self, event: &Event<'_>) -> bool {
+        self.works = event.role() == Role::Preamble;
         if let Some(number) = event.sequence_number {
             self.next_sequence = number + 1;
         }
@@ -66,7 +87,10 @@ impl Progress {
                 index.map(|index| self.open.remove(&index));
                 if let Some(item) = event.item {
                     self.done_bytes += item.get().len() as u64;
-                    self.done.extend(serde_json::from_str(item.get()));
+                    self.done.push(item.to_owned());
+                }
+                if let Some(item) = event.completed_item() {
+                    self.answered |= item.is_call() || is_answer(&item);
                 }
             }
             _ => {}
@@ -74,6 +98,10 @@ impl Progress {
         if let Some(whole) = &mut self.whole {
             whole.push(event);
         }
+        if !self.committed {
+            self.held_bytes += event.raw.len();
+        }
+        self.held_bytes <= HELD
     }
 
     /// Passes the commit point; what was held comes out the first time.
@@ -94,9 +122,10 @@ impl Progress {
         None
     }
 
-    /// Every item that was begun is complete, and there is at least one.
+    /// Every item that was begun is complete, and one of them is a call or an answer. A thought or a comment alone is not
+    /// an end: an agent would stop without a word.
     pub fn all_complete(&self) -> bool {
-        self.committed && self.open.is_empty() && !self.done.is_empty()
+        self.committed && self.open.is_empty() && self.answered
     }
 
     /// Usage as far as bytes tell it, for clients that take an answer without usage for an unfinished one.
@@ -107,27 +136,37 @@ impl Progress {
     }
 
     /// The end that the backend did not send: as a frame, and as a whole answer.
-    pub fn completed_by_weir(&self, upstream_bytes: usize) -> (Bytes, Value) {
-        let response = json!({
-            "id": self.response_id(),
-            "object": "response",
-            "status": "completed",
-            "output": self.done,
-            "usage": self.estimate(upstream_bytes),
-            "weir": {"completed_by_weir": true, "usage_estimated": true},
-        });
-        let event = json!({
-            "type": "response.completed",
-            "sequence_number": self.next_sequence,
-            "response": response,
-        });
-        (frame(Some("response.completed"), &event.to_string()), response)
+    pub fn completed_by_weir(&self, upstream_bytes: usize) -> (Bytes, String) {
+        let output: Vec<&str> = self.done.iter().map(|item| item.get()).collect();
+        let response = format!(
+            "{{\"id\":{},\"object\":\"response\",\"status\":\"completed\",\"output\":[{}],\"usage\":{},\"weir\":{}}}",
+            json!(self.response_id()),
+            output.join(","),
+            self.estimate(upstream_bytes),
+            json!({"completed_by_weir": true, "usage_estimated": true}),
+        );
+        let number = self.next_sequence;
+        let event = format!(
+            "{{\"type\":\"response.completed\",\"sequence_number\":{number},\"response\":{response}}}"
+        );
+        (frame(Some("response.completed"), &event), response)
     }
 
     /// The whole answer, once its terminal event was seen.
     pub fn take_whole(&mut self) -> Option<String> {
         self.whole.take()?.finish_text()
     }
+}
+
+/// A message of the assistant that is not a comment on the way.
+fn is_answer(item: &Item) -> bool {
+    let phase = serde_json::from_str::<Phase>(item.raw().get()).ok().and_then(|item| item.phase);
+    item.kind() == "message" && phase.as_deref() != Some("commentary")
+}
+
+#[derive(Deserialize)]
+struct Phase {
+    phase: Option<String>,
 }
 
 /// One event in the form in which it is sent.
@@ -154,7 +193,7 @@ mod tests {
 
     fn saw(progress: &mut Progress, event: Value) {
         let text = event.to_string();
-        progress.saw(&Event::read(&text).expect("an event"));
+        assert!(progress.saw(&Event::read(&text).expect("an event")));
     }
 
     #[test]
@@ -191,12 +230,51 @@ mod tests {
             json!({"type": "response.output_item.done", "sequence_number": 6, "output_index": 0, "item": {"type": "message"}}),
         );
         let (_, answer) = progress.completed_by_weir(400);
+        let answer: Value = serde_json::from_str(&answer).expect("JSON");
         assert_eq!(progress.next_sequence(), 7);
         assert_eq!(
             (&answer["id"], &answer["usage"]["input_tokens"]),
             (&json!("resp_1"), &json!(100))
         );
         assert_eq!(answer["weir"]["usage_estimated"], true);
+    }
+
+    #[test]
+    fn a_thought_or_a_comment_alone_is_no_answer() {
+        let mut progress = Progress::new(false);
+        progress.commit();
+        let done =
+            |item| json!({"type": "response.output_item.done", "output_index": 0, "item": item});
+        saw(&mut progress, done(json!({"type": "reasoning", "encrypted_content": "x"})));
+        saw(
+            &mut progress,
+            done(json!({"type": "message", "role": "assistant", "phase": "commentary"})),
+        );
+        assert!(!progress.all_complete());
+        saw(
+            &mut progress,
+            done(json!({"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"})),
+        );
+        assert!(progress.all_complete());
+    }
+
+    #[test]
+    fn numbers_of_an_item_survive_an_end_of_ours() {
+        let mut progress = Progress::new(false);
+        progress.commit();
+        let text = r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"function_call","call_id":"c","n":[1e400,12345678901234567890123,0.10]}}"#;
+        assert!(progress.saw(&Event::read(text).expect("an event")));
+        let (frame, _) = progress.completed_by_weir(0);
+        assert!(String::from_utf8_lossy(&frame).contains("[1e400,12345678901234567890123,0.10]"));
+    }
+
+    #[test]
+    fn an_opening_without_end_is_too_long() {
+        let mut progress = Progress::new(false);
+        let text = json!({"type": "response.in_progress", "pad": "x".repeat(HELD / 4)}).to_string();
+        let event = Event::read(&text).expect("an event");
+        let good: Vec<bool> = (0..5).map(|_| progress.saw(&event)).collect();
+        assert_eq!(good, [true, true, true, false, false]);
     }
 
     #[test]

@@ -8,7 +8,7 @@
 
 use http::HeaderMap;
 use tokio::time::Instant;
-use weir_core::dialect::event::{Event, Role};
+use weir_core::dialect::event::{self, Event, Role};
 use weir_core::dialect::refusal;
 
 use super::Shared;
@@ -18,6 +18,7 @@ use super::ending;
 use super::journal::{End, Journal, Outcome};
 use super::progress::Progress;
 use super::sink::{Gone, Sink};
+use super::verdict;
 use crate::accounts::account::AccountId;
 use crate::accounts::quota;
 use crate::upstream::failure::{Failure, Source};
@@ -50,17 +51,26 @@ impl Relay<'_> {
     pub async fn run(mut self, mut opened: Opened) -> Relayed {
         let mut progress = Progress::new(self.sink.whole());
         let begun = Instant::now();
+        let mut heard = begun;
         loop {
             let timers = self.shared.timers;
             let limit = if progress.committed() {
                 timers.idle
             } else {
-                // Control events and comments do not prove that the backend works on the turn.
-                (begun + timers.silence).saturating_duration_since(Instant::now())
+                // Control events and comments do not prove that the backend works on the turn; `in_progress` does, but
+                // not for ever.
+                let until = (heard + timers.silence).min(begun + timers.idle.max(timers.silence));
+                until.saturating_duration_since(Instant::now())
             };
             let next = self.courtesy.attend(self.sink, limit, opened.events.next()).await;
             let done = match next {
-                Waited::Got(Some(Ok(data))) => self.event(&data, &mut progress).await,
+                Waited::Got(Some(Ok(data))) => {
+                    let done = self.event(&data, &mut progress).await;
+                    if progress.works() {
+                        heard = Instant::now();
+                    }
+                    done
+                }
                 Waited::Got(Some(Err(Broken::TooLong))) => {
                     self.broken(&progress, "event_too_long", "The backend sent one event of more than 32 MiB, which Weir does not pass on.").await
                 }
@@ -107,7 +117,15 @@ impl Relay<'_> {
         let stripped = self.without_namespace(&event);
         let data = stripped.as_deref().unwrap_or(data);
         let event = Event::read(data).unwrap_or(event);
-        progress.saw(&event);
+        if !progress.saw(&event) {
+            return self
+                .broken(
+                    progress,
+                    "preamble_too_long",
+                    "The backend said too much before its answer began. Send the request again.",
+                )
+                .await;
+        }
         match role {
             Role::Control => self.pass(progress, Some(&event.kind), data).await?,
             Role::Preamble => {
@@ -197,41 +215,45 @@ impl Relay<'_> {
     ) -> Result<End, Gone> {
         let usage = event.usage();
         self.journal.used(usage);
+        let failure = event.failure();
         let end = match role {
-            Role::Completed => End::well(Outcome::Completed),
-            Role::Incomplete => End::well(Outcome::Incomplete),
+            // Without a response there is nothing that a client could take for an answer.
+            Role::Completed if event.response.is_some() => End::well(Outcome::Completed),
+            Role::Incomplete if failure.as_ref().is_none_or(is_a_length) => {
+                End::well(Outcome::Incomplete)
+            }
             _ => {
-                let failure = event.failure().map(|said| Failure::from_event(&said));
+                let failure = failure.map(|said| Failure::from_event(&said));
+                if let Some(failure) = &failure {
+                    verdict::tell_the_pool(self.shared, &self.account, failure);
+                }
                 let (code, message) =
                     failure.map_or_else(unexplained, |failure| (failure.code, failure.message));
-                End::with(Outcome::Failed, &code, &message)
+                End::theirs(Outcome::Failed, &code, &message)
             }
         };
         if self.sink.whole() {
             self.finish_whole(progress, &end);
             return Ok(end);
         }
-        let data = event.raw;
-        let (kind, data) = match role {
-            Role::Completed if usage.is_none() => {
-                let estimate = progress.estimate(self.upstream_bytes);
-                (event.kind.as_ref(), ending::with_usage(data, &estimate))
+        let (kind, data) = match (&end.error, role) {
+            (None, Role::Completed) => {
+                let estimate = usage.is_none().then(|| progress.estimate(self.upstream_bytes));
+                ("response.completed", ending::completed(event.raw, &event.kind, estimate.as_ref()))
             }
-            Role::Failed | Role::Error => {
-                let (code, message) = end.error.as_ref().expect("a failure has an error");
-                let whole = role == Role::Failed && event.sequence_number.is_some();
-                let failed = || {
-                    refusal::failed_event(
-                        progress.response_id(),
-                        progress.next_sequence(),
-                        code,
-                        message,
-                    )
-                    .to_string()
-                };
-                ("response.failed", if whole { data.to_owned() } else { failed() })
+            (None, _) => (event.kind.as_ref(), event.raw.to_owned()),
+            (Some(_), Role::Failed) if event.sequence_number.is_some() => {
+                ("response.failed", event.raw.to_owned())
             }
-            _ => (event.kind.as_ref(), data.to_owned()),
+            (Some((code, message)), _) => {
+                let failed = refusal::failed_event(
+                    progress.response_id(),
+                    progress.next_sequence(),
+                    code,
+                    message,
+                );
+                ("response.failed", failed.to_string())
+            }
         };
         self.pass(progress, Some(kind), &data).await?;
         Ok(end)
@@ -253,7 +275,7 @@ impl Relay<'_> {
         if progress.all_complete() {
             let (completed, answer) = progress.completed_by_weir(self.upstream_bytes);
             if self.sink.whole() {
-                self.sink.answer_whole(answer.to_string());
+                self.sink.answer_whole(answer);
             } else {
                 self.sink.write(completed).await?;
             }
@@ -314,6 +336,14 @@ impl Relay<'_> {
 
 pub fn cancelled() -> End {
     End::with(Outcome::Cancelled, "client_gone", "The client closed its connection.")
+}
+
+/// The reasons for an incomplete answer that clients know how to take; any other makes OpenCode send the turn again
+/// without end.
+fn is_a_length(said: &event::Failure) -> bool {
+    said.reason
+        .as_deref()
+        .is_none_or(|reason| ["max_output_tokens", "content_filter"].contains(&reason))
 }
 
 fn unexplained() -> (String, String) {

@@ -8,14 +8,19 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::Stream;
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// Bytes that may wait for the client.
 pub const BUDGET: usize = 256 * 1024;
+
+/// A client that takes nothing for so long has gone, whatever its connection says.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// How an answer begins.
 #[derive(Debug)]
@@ -43,6 +48,8 @@ pub struct Gone;
 /// What the turn writes to.
 #[derive(Debug)]
 pub struct Sink {
+    /// Ends a wait for a client that does not read.
+    stop: CancellationToken,
     head: Option<oneshot::Sender<Head>>,
     body: mpsc::UnboundedSender<Piece>,
     budget: Arc<Semaphore>,
@@ -67,11 +74,11 @@ struct Piece {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-pub fn channel(whole: bool) -> (Sink, Answer) {
+pub fn channel(whole: bool, stop: CancellationToken) -> (Sink, Answer) {
     let (head, head_end) = oneshot::channel();
     let (body, body_end) = mpsc::unbounded_channel();
     let budget = Arc::new(Semaphore::new(BUDGET));
-    let sink = Sink { head: Some(head), body, budget, whole };
+    let sink = Sink { stop, head: Some(head), body, budget, whole };
     (sink, Answer { head: head_end, body: Pieces(body_end) })
 }
 
@@ -114,7 +121,10 @@ impl Sink {
         let room = tokio::select! {
             biased;
             () = self.body.closed() => return Err(Gone),
+
             room = Arc::clone(&self.budget).acquire_many_owned(wanted) => room.ok(),
+            () = self.stop.cancelled() => return Err(Gone),
+            () = tokio::time::sleep(PATIENCE) => return Err(Gone),
         };
         self.body.send(Piece { bytes, _room: room }).map_err(|_| Gone)
     }
@@ -147,7 +157,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_client_that_does_not_read_stops_the_writer_at_the_budget() {
-        let (sink, mut answer) = channel(false);
+        let (sink, mut answer) = channel(false, CancellationToken::new());
         let half = Bytes::from(vec![b'x'; BUDGET / 2]);
         sink.write(half.clone()).await.expect("room");
         sink.write(half.clone()).await.expect("room");
@@ -159,7 +169,7 @@ mod tests {
 
     #[tokio::test]
     async fn one_event_larger_than_the_budget_passes_alone() {
-        let (sink, mut answer) = channel(false);
+        let (sink, mut answer) = channel(false, CancellationToken::new());
         sink.write(Bytes::from(vec![b'x'; BUDGET * 3])).await.expect("room");
         let mut second = std::pin::pin!(sink.write(Bytes::from_static(b"y")));
         assert!(futures_util::poll!(&mut second).is_pending());
@@ -172,7 +182,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_waiting_writer_hears_that_the_client_went() {
-        let (sink, answer) = channel(false);
+        let (sink, answer) = channel(false, CancellationToken::new());
         sink.write(Bytes::from(vec![b'x'; BUDGET])).await.expect("room");
         let mut waiting = std::pin::pin!(sink.write(Bytes::from_static(b"y")));
         assert!(futures_util::poll!(&mut waiting).is_pending());

@@ -23,7 +23,7 @@ impl Upstream {
             format!("The token of account {name} cannot be sent. Sign it in again.")
         })?;
         let request = self
-            .client()
+            .client(&account.base_url)
             .get(url)
             .query(&[("client_version", wire::CATALOG_CLIENT_VERSION)])
             .headers(headers)

@@ -14,8 +14,12 @@ use weir_core::dialect::event;
 pub enum Source {
     /// The request itself; no account would do better.
     Request,
-    /// The account's limit: it cools until the reset.
+    /// The account's usage limit: it cools until the reset.
     Limit,
+    /// The account was asked too fast: it rests for a moment.
+    Pace,
+    /// The backend refuses the account as such: not paid for, deactivated, challenged.
+    Account,
     /// The account's login was refused.
     Login,
     /// This account may not use this model.
@@ -39,7 +43,11 @@ pub struct Failure {
     pub message: String,
     /// When a limit ends, in unix seconds.
     pub resets_at: Option<i64>,
+    /// Seconds after which asking again makes sense, where the backend says so.
+    pub retry_after: Option<i64>,
     pub plan: Option<String>,
+    /// The sentence is Weir's own; the backend's may repeat what was asked.
+    pub ours: bool,
     /// The backend's own answer, passed on as it came where there was one.
     pub body: Option<Vec<u8>>,
 }
@@ -54,7 +62,9 @@ impl Failure {
             code: code.into(),
             message: message.into(),
             resets_at: None,
+            retry_after: None,
             plan: None,
+            ours: true,
             body: None,
         }
     }
@@ -64,7 +74,8 @@ impl Failure {
         let said = serde_json::from_slice::<Value>(body).ok();
         let facts = said.as_ref().map(Facts::read).unwrap_or_default();
         let mut failure = facts.classify(Some(status));
-        failure.status = status;
+        // A redirect is no answer that a client could use.
+        failure.status = if status >= 400 { status } else { 502 };
         failure.body = said.is_some().then(|| body.to_vec());
         failure
     }
@@ -120,22 +131,23 @@ impl Facts {
     }
 
     fn classify(self, status: Option<u16>) -> Failure {
-        const LIMITS: [&str; 6] = [
+        const LIMITS: [&str; 5] = [
             "usage_limit_reached",
             "usage_limit_exceeded",
             "insufficient_quota",
-            "rate_limit_exceeded",
             "workspace_owner_credits_depleted",
             "workspace_member_credits_depleted",
         ];
-        let (source, retryable, told) = if self.says(&LIMITS) || status == Some(429) {
+        let (source, retryable, told) = if self.says(&LIMITS) {
             (Source::Limit, true, 429)
+        } else if self.says(&["rate_limit_exceeded"]) || status == Some(429) {
+            (Source::Pace, true, 429)
         } else if self.says(&["token_invalidated", "token_revoked", "invalid_api_key"])
             || status == Some(401)
         {
             (Source::Login, true, 401)
-        } else if self.says(&["usage_not_included"]) {
-            (Source::Entitlement, true, 403)
+        } else if self.says(&["usage_not_included"]) || matches!(status, Some(402 | 403)) {
+            (Source::Account, true, 403)
         } else if self.says(&["model_not_found"])
             || (status == Some(404) && self.param.as_deref() == Some("model"))
         {
@@ -165,7 +177,9 @@ impl Facts {
                 "The backend refused the request without saying why. Send it again, or look at `weir turns`.".into()
             }),
             resets_at: self.resets_at,
+            retry_after: None,
             plan: self.plan,
+            ours: false,
             body: None,
         }
     }
@@ -177,21 +191,23 @@ mod tests {
 
     #[test]
     fn each_known_answer_has_its_source() {
-        let cases: [(u16, &str, Source, bool); 9] = [
+        let cases: [(u16, &str, Source, bool); 11] = [
             (
                 429,
                 r#"{"error":{"type":"usage_limit_reached","resets_at":5,"plan_type":"plus"}}"#,
                 Source::Limit,
                 true,
             ),
-            (429, "", Source::Limit, true),
+            (429, "", Source::Pace, true),
+            (402, r#"{"error":{"message":"pay"}}"#, Source::Account, true),
+            (403, "<html>challenge</html>", Source::Account, true),
             (
                 401,
                 r#"{"error":{"code":"token_invalidated","type":"invalid_request_error"}}"#,
                 Source::Login,
                 true,
             ),
-            (403, r#"{"error":{"type":"usage_not_included"}}"#, Source::Entitlement, true),
+            (403, r#"{"error":{"type":"usage_not_included"}}"#, Source::Account, true),
             (
                 404,
                 r#"{"error":{"type":"invalid_request_error","param":"model"}}"#,

@@ -3,7 +3,7 @@
 //! **Invariant**: a request is sent once; whether it is sent again is the turn's decision.
 
 use http::HeaderMap;
-use http::header::CONTENT_TYPE;
+use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use weir_core::dialect::mode::Dialect;
 use weir_core::dialect::wire;
 
@@ -20,6 +20,8 @@ const ERROR_BODY_LIMIT: usize = 256 * 1024;
 #[derive(Clone, Debug)]
 pub struct Upstream {
     client: reqwest::Client,
+    /// For backends on this machine, to which no proxy leads.
+    local: reqwest::Client,
 }
 
 /// One turn on its way out.
@@ -47,16 +49,23 @@ pub struct Opened {
 impl Upstream {
     /// Errors: the machine's certificate store or resolver cannot be used.
     pub fn new() -> Result<Self, reqwest::Error> {
-        let client = reqwest::Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .tcp_nodelay(true)
-            .connect_timeout(std::time::Duration::from_secs(15))
-            .build()?;
-        Ok(Self { client })
+        let builder = || {
+            reqwest::Client::builder()
+                .redirect(reqwest::redirect::Policy::none())
+                .tcp_nodelay(true)
+                .connect_timeout(std::time::Duration::from_secs(15))
+        };
+        Ok(Self { client: builder().build()?, local: builder().no_proxy().build()? })
     }
 
-    pub(super) fn client(&self) -> &reqwest::Client {
-        &self.client
+    /// The client that reaches a backend.
+    pub(super) fn client(&self, base_url: &str) -> &reqwest::Client {
+        let loopback = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
+        if loopback.iter().any(|start| base_url.starts_with(start)) {
+            &self.local
+        } else {
+            &self.client
+        }
     }
 
     pub async fn open(&self, turn: Outgoing<'_>) -> Result<Opened, Failure> {
@@ -64,12 +73,21 @@ impl Upstream {
         let headers =
             headers::for_turn(turn.account, turn.client_headers, turn.names, turn.dialect)
                 .map_err(|_| unusable_token(turn.account))?;
-        let sent = self.client.post(url).headers(headers).body(turn.body).send().await;
+        let sent = self
+            .client(&turn.account.base_url)
+            .post(url)
+            .headers(headers)
+            .body(turn.body)
+            .send()
+            .await;
         let answer = sent.map_err(|error| not_sent(&error))?;
         let status = answer.status();
         let windows = windows(answer.headers());
         if !status.is_success() {
+            let retry_after =
+                answer.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
             let mut failure = Failure::from_status(status.as_u16(), &beginning(answer).await);
+            failure.retry_after = retry_after;
             if failure.source == Source::Limit && failure.resets_at.is_none() {
                 let used_up = windows.iter().filter(|window| window.used_percent >= 100.0);
                 failure.resets_at = used_up.filter_map(|window| window.resets_at).max();

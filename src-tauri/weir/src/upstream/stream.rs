@@ -5,6 +5,9 @@
 //!
 //! **Invariant**: an event's data reaches the caller byte for byte.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use sse_stream::SseByteStream;
@@ -31,33 +34,33 @@ impl Events {
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        let mut since_event = 0;
+        // Counts the bytes since the last event; what follows an event in its chunk is not counted, which a bound can spare.
+        let since_event = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&since_event);
         let bounded = bytes.map(move |chunk| {
             let chunk = chunk.map_err(|error| std::io::Error::other(error_text(&error)))?;
-            // The blank line that ends an event resets the count; an exact count per event is not needed for a bound.
-            since_event = match blank_line(&chunk) {
-                Some(rest) => rest,
-                None => since_event + chunk.len(),
-            };
-            if since_event > EVENT_LIMIT {
+            if counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > EVENT_LIMIT {
                 return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "event"));
             }
             Ok(chunk)
         });
-        let events = SseByteStream::new(bounded.boxed()).filter_map(|event| async move {
-            match event {
-                Ok(event) => event.data.map(Ok),
-                Err(sse_stream::Error::Body(error)) => {
-                    let too_long = error
-                        .downcast_ref::<std::io::Error>()
-                        .is_some_and(|io| io.kind() == std::io::ErrorKind::FileTooLarge);
-                    Some(Err(if too_long {
-                        Broken::TooLong
-                    } else {
-                        Broken::Lost(error.to_string())
-                    }))
+        let events = SseByteStream::new(bounded.boxed()).filter_map(move |event| {
+            since_event.store(0, Ordering::Relaxed);
+            async move {
+                match event {
+                    Ok(event) => event.data.map(Ok),
+                    Err(sse_stream::Error::Body(error)) => {
+                        let too_long = error
+                            .downcast_ref::<std::io::Error>()
+                            .is_some_and(|io| io.kind() == std::io::ErrorKind::FileTooLarge);
+                        Some(Err(if too_long {
+                            Broken::TooLong
+                        } else {
+                            Broken::Lost(error.to_string())
+                        }))
+                    }
+                    Err(error) => Some(Err(Broken::Lost(error.to_string()))),
                 }
-                Err(error) => Some(Err(Broken::Lost(error.to_string()))),
             }
         });
         Self { inner: events.boxed() }
@@ -66,13 +69,6 @@ impl Events {
     pub async fn next(&mut self) -> Option<Result<String, Broken>> {
         self.inner.next().await
     }
-}
-
-/// How many bytes follow the last blank line of a chunk, if it has one.
-fn blank_line(chunk: &[u8]) -> Option<usize> {
-    let ends = |pair: &[u8]| pair == b"\n\n" || pair == b"\r\r" || pair == b"\n\r";
-    let last = chunk.windows(2).rposition(ends)?;
-    Some(chunk.len() - last - 2)
 }
 
 /// An error with its causes, which reqwest keeps apart.
@@ -132,6 +128,9 @@ mod tests {
         for _ in 0..40 {
             long.extend([b"data: ".to_vec(), chunk.clone(), b"\n\n".to_vec()]);
         }
-        assert_eq!(read(long).await.into_iter().filter(Result::is_ok).count(), 40);
+        assert_eq!(read(long.clone()).await.into_iter().filter(Result::is_ok).count(), 40);
+        // The same with each blank line cut in two.
+        let cut: Vec<_> = long.concat().chunks(1024 * 1024 + 7).map(<[u8]>::to_vec).collect();
+        assert_eq!(read(cut).await.into_iter().filter(Result::is_ok).count(), 40);
     }
 }

@@ -22,7 +22,7 @@ impl Upstream {
         let root = account.base_url.strip_suffix(wire::CODEX_SEGMENT).unwrap_or(&account.base_url);
         let Ok(headers) = headers::for_account(account) else { return Vec::new() };
         let request = self
-            .client()
+            .client(&account.base_url)
             .get(format!("{root}{}", wire::USAGE_PATH))
             .headers(headers)
             .timeout(PATIENCE);
