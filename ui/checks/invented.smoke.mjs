@@ -20,33 +20,38 @@ describe('the page with an invented program', () => {
   }, LIMIT)
   after(() => chromium?.close())
 
+  /** A page with an invented program behind it, for as long as the test lasts. */
+  async function show(t, { kind, ...options } = {}) {
+    const mock = await serve({ kind })
+    t.after(() => mock.close())
+    const { close, ...opened } = await open(chromium, mock.url, options)
+    t.after(close)
+    return { mock, ...opened }
+  }
+
   for (const kind of ['full', 'empty']) {
     for (const colorScheme of ['light', 'dark']) {
       for (const width of [1280, 360]) {
         const what = `${kind}, ${colorScheme}, ${width} wide`
-        test(`${what}: no serious finding, nothing sticks out, no complaint`, LIMIT, async () => {
-          const mock = await serve({ kind })
-          const { page, complaints, close } = await open(chromium, mock.url, { colorScheme, viewport: { width, height: 800 } })
+        test(`${what}: no serious finding, nothing sticks out, no complaint`, LIMIT, async (t) => {
+          const { page, complaints } = await show(t, { kind, colorScheme, viewport: { width, height: 800 } })
           await page.getByText(kind === 'full' ? '3 at once' : 'No turn yet').first().waitFor()
           if (kind === 'full') await page.locator('[data-turn]').first().click()
           // The narrow form differs in place, not in colour.
           if (width === 1280 || colorScheme === 'dark') await accessible(page, what)
           await fits(page, what)
           assert.deepEqual(complaints, [])
-          await close()
-          await mock.close()
         })
       }
     }
   }
 
-  test('a burst moves nothing that is being read, and the focus stays', LIMIT, async () => {
-    const mock = await serve()
-    const { page, close } = await open(chromium, mock.url)
-    const reading = page.locator('[data-turn]').nth(40)
+  test('a burst moves nothing that is being read, and the focus stays', LIMIT, async (t) => {
+    const { mock, page } = await show(t)
+    const name = await page.locator('[data-turn]').nth(40).getAttribute('data-turn')
+    const reading = page.locator(`[data-turn="${name}"]`)
     await reading.focus()
     const top = () => reading.evaluate((element) => Math.round(element.getBoundingClientRect().top))
-    const name = await reading.getAttribute('data-turn')
     const before = await top()
 
     // What is there changes: numbers come, calls come back, a turn fails. Nothing may move at all.
@@ -82,13 +87,17 @@ describe('the page with an invented program', () => {
     await inFlight(page, '78')
     assert.ok(Math.abs((await top()) - before) <= 1, 'what is being read has moved')
     assert.equal(await page.evaluate(() => document.activeElement?.dataset.turn), name)
-    await close()
-    await mock.close()
+
+    // Without the focus too, and in an engine that does nothing of the kind by itself.
+    await reading.blur()
+    for (let number = 0; number < 10; number += 1) mock.change({ turns: [turn(`ses_later_${number}`, null, Date.now(), 10, 'full', number)] })
+    mock.change({ status: { ...mock.facts.status, in_flight: 79 } })
+    await inFlight(page, '79')
+    assert.ok(Math.abs((await top()) - before) <= 1, 'what is being read has moved without the focus')
   })
 
-  test('ten thousand changes in a row end in the last one', LIMIT, async () => {
-    const mock = await serve()
-    const { page, complaints, close } = await open(chromium, mock.url)
+  test('ten thousand changes in a row end in the last one', LIMIT, async (t) => {
+    const { mock, page, complaints } = await show(t)
     await page.getByText('3 at once').first().waitFor()
     const [first] = mock.facts.turns
     for (let number = 1; number <= 10_000; number += 1) {
@@ -101,13 +110,10 @@ describe('the page with an invented program', () => {
     await page.getByRole('radio', { name: 'lite' }).first().check({ force: true })
     await page.getByText('practice-full is set to lite: the next turn goes out lite.').waitFor()
     assert.deepEqual(complaints, [])
-    await close()
-    await mock.close()
   })
 
-  test('the keyboard alone reaches everything', LIMIT, async () => {
-    const mock = await serve()
-    const { page, close } = await open(chromium, mock.url)
+  test('the keyboard alone reaches everything', LIMIT, async (t) => {
+    const { page } = await show(t)
     await page.getByText('3 at once').first().waitFor()
     const focused = () => page.evaluate(() => document.activeElement.dataset.turn || document.activeElement.value || document.activeElement.textContent.trim())
     const tab = async () => {
@@ -126,20 +132,15 @@ describe('the page with an invented program', () => {
     await page.getByText('Commit point').waitFor()
     await page.keyboard.press('ArrowDown')
     assert.notEqual(await focused(), first)
-    await close()
-    await mock.close()
   })
 
-  test('a page that was put out says how to get in again, and keeps what it shows', LIMIT, async () => {
-    const mock = await serve()
-    const { page, close } = await open(chromium, mock.url)
+  test('a page that was put out says how to get in again, and keeps what it shows', LIMIT, async (t) => {
+    const { mock, page } = await show(t)
     await page.getByText('3 at once').first().waitFor()
     mock.forget()
     mock.cut()
     await page.getByRole('alert').getByText('weir open').waitFor()
     assert.ok(await page.getByText('3 at once').first().isVisible())
     await accessible(page, 'put out')
-    await close()
-    await mock.close()
   })
 })

@@ -1,38 +1,47 @@
 /**
  * Takes pictures of the page with the invented program behind it, in both schemes, wide and narrow: into `mock/out`.
+ * With `docs` the two that the README shows are taken anew.
  *
- *     node checks/look.mjs
+ *     node checks/look.mjs [docs]
  */
 import { mkdir } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { serve } from '../mock/server.mjs'
 import { browser } from './browser.mjs'
 
-const out = fileURLToPath(new URL('../mock/out/', import.meta.url))
-const sizes = { wide: { width: 1280, height: 860 }, narrow: { width: 360, height: 780 } }
+const folder = (path) => fileURLToPath(new URL(path, import.meta.url))
+const out = folder('../mock/out/')
+const docs = process.argv[2] === 'docs' ? folder('../../docs/') : null
+const sizes = { wide: { width: 1280, height: 1010 }, narrow: { width: 360, height: 780 } }
 
 await mkdir(out, { recursive: true })
-const seen = await browser()
-const mock = await serve()
-const empty = await serve({ kind: 'empty' })
+if (docs) await mkdir(docs, { recursive: true })
+const chromium = await browser()
 for (const colorScheme of ['light', 'dark']) {
-  for (const [name, viewport] of Object.entries(sizes)) {
-    const page = await seen.newPage({ colorScheme, viewport })
-    await page.goto(mock.url)
-    await page.getByText('3 at once').first().waitFor()
-    await page.screenshot({ path: `${out}${name}-${colorScheme}.png` })
-    await page.locator('[data-turn]').first().click()
-    await page.locator('.failed').first().scrollIntoViewIfNeeded()
-    await page.screenshot({ path: `${out}${name}-${colorScheme}-detail.png`, fullPage: false })
-    await page.close()
-    const bare = await seen.newPage({ colorScheme, viewport })
-    await bare.goto(empty.url)
-    await bare.getByText('No turn yet').waitFor()
-    await bare.screenshot({ path: `${out}${name}-${colorScheme}-empty.png` })
-    await bare.close()
+  for (const [size, viewport] of Object.entries(sizes)) {
+    for (const kind of ['full', 'empty']) {
+      const mock = await serve({ kind, port: docs && kind === 'full' ? 8788 : 0 })
+      const page = await chromium.newPage({ colorScheme, viewport })
+      await page.goto(mock.url)
+      await page.locator('.link.live').waitFor()
+      const name = `${size}-${colorScheme}`
+      if (kind === 'empty') {
+        await page.screenshot({ path: `${out}${name}-empty.png` })
+      } else {
+        await page.screenshot({ path: `${out}${name}.png` })
+        if (docs && size === 'wide') await page.screenshot({ path: `${docs}window-${colorScheme}.png` })
+        const crossed = page.locator('.turn:has(.crossed) button').first()
+        await crossed.click()
+        await crossed.evaluate((button) => button.scrollIntoView({ block: 'start' }))
+        await page.screenshot({ path: `${out}${name}-detail.png` })
+        await mock.close()
+        await page.getByText('Connection lost').waitFor()
+        await page.screenshot({ path: `${out}${name}-lost.png` })
+      }
+      await page.close()
+      await mock.close()
+    }
   }
 }
-await seen.close()
-await mock.close()
-await empty.close()
+await chromium.close()
 console.log(out)

@@ -74,12 +74,13 @@ describe('the page of a program', () => {
     await weir.command('mode', 'practice-lite', 'full')
   })
 
-  test('a used ticket and a forged key are told what to do', LIMIT, async () => {
+  test('a used ticket and a forged key are told what to do', LIMIT, async (t) => {
     const ticket = await weir.ticket()
     const guest = await open(chromium, ticket)
+    t.after(guest.close)
     await guest.page.getByText('Latest turns').waitFor()
-    await guest.close()
     const late = await open(chromium, ticket)
+    t.after(late.close)
     await late.page.getByRole('alert').getByText('weir open').waitFor()
     assert.ok(await late.page.getByText('This address was used before or is too old.').isVisible())
     assert.equal(await late.page.getByText('Latest turns').count(), 0)
@@ -87,7 +88,6 @@ describe('the page of a program', () => {
     await late.page.reload()
     await late.page.getByRole('alert').getByText('does not know the key of this page').waitFor()
     assert.equal(await late.page.getByText('Latest turns').count(), 0)
-    await late.close()
   })
 
   test('a page that is reloaded is still inside', LIMIT, async () => {

@@ -5,6 +5,7 @@
  * **Invariant**: nothing is random; only the present moment moves.
  */
 export function world(kind, now) {
+  number = 0
   const status = { version: '0.1.0', base_url: '', practice: true, started_at: now - 11_140_000, in_flight: 0 }
   if (kind === 'empty') return { status, accounts: [], models: [], today: today([]), turns: [] }
   const all = turns(now)

@@ -84,7 +84,7 @@ test('an account shows what is left, the age of that, and why it cannot serve', 
   shown({ accounts: [account, { ...account, name: 'two', state: 'ready', reason: null, windows: [], read_at: null }] })
   expect(text()).toContain('62 % left resets in 10 min')
   expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe('62 % left')
-  expect(text()).toContain('The backend says that its usage limit is reached. Usage as of 2 min ago.')
+  expect(text()).toContain('The backend says that its usage limit is reached. Usage reported 2 min ago.')
   expect(text()).toContain('Usage not reported yet.')
 })
 
@@ -163,7 +163,7 @@ test('details tell why, by whom, when, and both orders of the calls', () => {
   flushSync()
   expect(lines()[0]?.getAttribute('aria-expanded')).toBe('true')
   for (const part of [
-    'auto → lite: auto: the catalog says use_responses_lite for this model',
+    'lite (auto: the catalog says use_responses_lite for this model)',
     'one: most headroom; moved after usage_limit_reached',
     'Moves1',
     'Acceptedafter 90 ms',
