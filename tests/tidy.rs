@@ -162,17 +162,13 @@ fn code_for_one_system_stays_in_few_files() {
     let mut files = Vec::new();
     for source in ["src-tauri/weir/src", "src-tauri/src"] {
         for (path, text) in rust_files(&root().join(source)) {
-            let marks = [
-                "cfg(windows)",
-                "cfg(not(unix))",
-                "cfg(target_os = \"macos\")",
-                "cfg(not(target_os = \"linux\"))",
-                "cfg_attr(all(windows",
-            ];
+            // `cfg(unix)` alone is tried here; what stands for the other systems is not.
+            let marks =
+                ["cfg(windows", "cfg(not(", "target_os = \"macos\"", "cfg_attr(all(windows"];
             if marks.iter().any(|mark| text.contains(mark)) {
                 files.push(path);
             }
         }
     }
-    assert!(files.len() <= 6, "{files:#?}");
+    assert!(files.len() <= 3, "{files:#?}");
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+use super::system::{private, private_dir};
 use crate::accounts::secret::Secret;
 
 /// The files of the keys, and how each key begins.
@@ -170,25 +171,6 @@ fn new_key(prefix: &str) -> String {
     let mut bytes = [0; 24];
     getrandom::fill(&mut bytes).expect("the system has randomness");
     bytes.iter().fold(prefix.to_owned(), |key, byte| format!("{key}{byte:02x}"))
-}
-
-#[cfg(unix)]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600)
-}
-
-#[cfg(not(unix))]
-pub(super) fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    options
-}
-
-/// Makes a folder for its owner alone. One that was there before keeps its rights: others may live in it.
-fn private_dir() -> fs::DirBuilder {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder
 }
 
 #[cfg(test)]

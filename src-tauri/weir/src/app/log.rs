@@ -47,7 +47,7 @@ pub fn start(folder: &Folder, name: &str) -> Result<(), FolderError> {
 fn open(path: &Path) -> io::Result<FileRotate<AppendCount>> {
     // The library opens lazily and panics where it cannot; opening once here gives a sentence instead.
     let mut options = OpenOptions::new();
-    let options = super::folder::private(options.read(true).create(true).append(true));
+    let options = super::system::private(options.read(true).create(true).append(true));
     drop(options.open(path)?);
     let limit = ContentLimit::Bytes(LIMIT);
     Ok(FileRotate::new(

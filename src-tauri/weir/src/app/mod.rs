@@ -8,6 +8,7 @@
 pub mod folder;
 pub mod log;
 pub mod remote;
+pub mod system;
 
 use std::path::PathBuf;
 use std::sync::Arc;

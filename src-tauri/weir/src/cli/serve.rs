@@ -1,13 +1,12 @@
 //! `weir serve`: the endpoint in the foreground.
 
-use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::json;
 
 use super::{Failed, Place};
-use crate::app::{App, Config};
+use crate::app::{App, Config, system};
 use crate::practice;
 use crate::turn::Timers;
 
@@ -36,7 +35,7 @@ pub(super) struct Serve {
 pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
     let practice = practice(&serve)?;
     // Listened for from here on, so that whoever reads the ready line may end the program at once.
-    let end = asked_to_end().map_err(|error| {
+    let end = system::asked_to_end().map_err(|error| {
         Failed::Start(format!("The system does not let Weir hear signals ({error})."))
     })?;
     let timers = Timers::default();
@@ -54,7 +53,7 @@ pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
     if !serve.json {
         println!("Letting running turns end … (Ctrl-C again ends them now)");
     }
-    let again = asked_to_end().map_err(|error| {
+    let again = system::asked_to_end().map_err(|error| {
         Failed::Start(format!("The system does not let Weir hear signals ({error})."))
     })?;
     app.drain_until(again).await;
@@ -99,23 +98,4 @@ fn greet(app: &App, practice: bool) {
     println!();
     println!("Then: opencode run \"Launch 3 subagents\"");
     println!("Ctrl-C ends Weir.");
-}
-
-#[cfg(unix)]
-fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
-    use tokio::signal::unix::{SignalKind, signal};
-    let mut interrupt = signal(SignalKind::interrupt())?;
-    let mut terminate = signal(SignalKind::terminate())?;
-    Ok(async move {
-        tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-        }
-    })
-}
-
-#[cfg(not(unix))]
-#[allow(clippy::unnecessary_wraps, reason = "listening may fail on the other systems")]
-fn asked_to_end() -> io::Result<impl Future<Output = ()>> {
-    Ok(async { drop(tokio::signal::ctrl_c().await) })
 }

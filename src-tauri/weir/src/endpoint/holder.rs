@@ -22,7 +22,6 @@ async fn weir_version(port: u16) -> Option<String> {
     (said["product"] == "weir").then(|| said["version"].as_str().map(str::to_owned))?
 }
 
-#[cfg(target_os = "linux")]
 fn program(port: u16) -> Option<String> {
     let inode = ["/proc/net/tcp", "/proc/net/tcp6"]
         .iter()
@@ -40,7 +39,6 @@ fn program(port: u16) -> Option<String> {
 }
 
 /// The inode of the socket that listens on `port` in one of the kernel's tables.
-#[cfg(target_os = "linux")]
 fn listening_inode(table: &str, port: u16) -> Option<String> {
     const LISTEN: &str = "0A";
     let port = format!(":{port:04X}");
@@ -49,9 +47,4 @@ fn listening_inode(table: &str, port: u16) -> Option<String> {
         let ours = fields.get(1)?.ends_with(&port) && *fields.get(3)? == LISTEN;
         ours.then(|| fields.get(9).map(|inode| (*inode).to_owned()))?
     })
-}
-
-#[cfg(not(target_os = "linux"))]
-fn program(_port: u16) -> Option<String> {
-    None
 }
