@@ -23,6 +23,7 @@ async fn serve(data: &TempDir) -> App {
         port: 0,
         practice: Some(practice::Options::default()),
         timers: Timers::default(),
+        log: false,
     };
     App::start(config).await.expect("a free port")
 }
