@@ -52,4 +52,4 @@ if [[ -f tests/e2e/package.json ]]; then step 'clients end to end' e2e; fi
 step 'desktop: clippy' cargo clippy --locked -p weir-desktop --all-targets -- -D warnings
 step 'desktop: tests' cargo test --locked -p weir-desktop
 step 'desktop: package' scripts/bundle.sh
-step 'desktop: started from the package' scripts/desktop-smoke.sh
+step 'desktop: started from the package' scripts/desktop-check.sh
