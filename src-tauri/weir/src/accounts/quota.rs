@@ -49,44 +49,41 @@ pub fn from_headers<'a>(header: impl Fn(&str) -> Option<&'a str>) -> Vec<Window>
         .collect()
 }
 
-/// The windows that a `codex.rate_limits` event reports; `now` in unix seconds serves events that only say how long
-/// a window still runs.
+/// The windows that a `codex.rate_limits` event reports; `now` in unix seconds serves readings that only say how long a
+/// window still runs.
 pub fn from_event(event: &Value, now: i64) -> Vec<Window> {
-    let Some(limits) = event.get("rate_limits") else { return Vec::new() };
-    ["primary", "secondary"]
-        .iter()
-        .filter_map(|slot| {
-            let window = limits.get(slot)?;
-            let number = |name: &str| window.get(name).and_then(Value::as_f64);
-            let resets_at = number("reset_at")
-                .or_else(|| number("reset_after_seconds").map(|seconds| now as f64 + seconds));
-            Window::checked(
-                number("used_percent")?,
-                number("window_minutes")? as i64,
-                resets_at.map(|at| at as i64),
-            )
-        })
-        .collect()
+    let slots = ["primary", "secondary"];
+    from_limits(
+        event.get("rate_limits"),
+        slots,
+        |window| window.get("window_minutes")?.as_f64(),
+        now,
+    )
 }
 
 /// The windows that the usage probe's body reports. It counts lengths in seconds and has a place for windows that do not
 /// exist, which is null.
 pub fn from_usage(body: &Value, now: i64) -> Vec<Window> {
-    let Some(limits) = body.get("rate_limit") else { return Vec::new() };
-    ["primary_window", "secondary_window"]
-        .iter()
-        .filter_map(|slot| {
-            let window = limits.get(slot)?;
-            let number = |name: &str| window.get(name).and_then(Value::as_f64);
-            let resets_at = number("reset_at")
-                .or_else(|| number("reset_after_seconds").map(|seconds| now as f64 + seconds));
-            Window::checked(
-                number("used_percent")?,
-                (number("limit_window_seconds")? / 60.0) as i64,
-                resets_at.map(|at| at as i64),
-            )
-        })
-        .collect()
+    let slots = ["primary_window", "secondary_window"];
+    let minutes = |window: &Value| Some(window.get("limit_window_seconds")?.as_f64()? / 60.0);
+    from_limits(body.get("rate_limit"), slots, minutes, now)
+}
+
+fn from_limits(
+    limits: Option<&Value>,
+    slots: [&str; 2],
+    minutes: impl Fn(&Value) -> Option<f64>,
+    now: i64,
+) -> Vec<Window> {
+    let read = |slot: &str| {
+        let window = limits?.get(slot)?;
+        let number = |name: &str| window.get(name).and_then(Value::as_f64);
+        let resets_at = number("reset_at")
+            .or_else(|| number("reset_after_seconds").map(|seconds| now as f64 + seconds));
+        let length = minutes(window)? as i64;
+        Window::checked(number("used_percent")?, length, resets_at.map(|at| at as i64))
+    };
+    slots.into_iter().filter_map(read).collect()
 }
 
 /// Merges a reading into what was known: a window replaces the one of its own length, the others stay.
