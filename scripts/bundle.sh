@@ -8,7 +8,8 @@ out="$target/debug/bundle/deb"
 scripts/place-headless.sh
 cargo build --locked -p weir-desktop
 rm -rf "$out"
-ui/node_modules/.bin/tauri bundle --debug --bundles deb
+# The bundler reads `CI` as a switch and refuses a value like 1, which build machines do set.
+CI=true ui/node_modules/.bin/tauri bundle --debug --bundles deb
 
 packages=("$out"/*.deb)
 dpkg-deb -c "${packages[0]}" | grep '/usr/bin/.'
