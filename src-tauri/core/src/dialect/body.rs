@@ -128,10 +128,16 @@ impl Body {
         &mut self.items
     }
 
+    /// About how long the request is, in bytes.
+    pub fn size(&self) -> usize {
+        let items: usize = self.items.iter().map(|item| item.raw().get().len() + 1).sum();
+        let fields = self.fields.names().filter_map(|name| self.fields.get(name));
+        items + fields.map(|value| value.get().len()).sum::<usize>()
+    }
+
     /// The request as it goes out.
     pub fn to_bytes(&self) -> Vec<u8> {
-        let size: usize = self.items.iter().map(|item| item.raw().get().len() + 1).sum();
-        let mut out = String::with_capacity(size + 4096);
+        let mut out = String::with_capacity(self.size() + 1024);
         self.fields.write(&mut out, |name, out| {
             let is_input = name == "input";
             if is_input {

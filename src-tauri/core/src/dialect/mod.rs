@@ -18,6 +18,7 @@ pub mod wire;
 
 mod equality;
 mod failure;
+pub mod frame;
 mod full;
 mod lite;
 mod namespace;

@@ -39,6 +39,13 @@ pub const TURN_STATE_HEADER: &str = "x-codex-turn-state";
 pub const BETA_HEADER: &str = "openai-beta";
 pub const RESPONSES_WEBSOCKETS_BETA: &str = "responses_websockets=2026-02-06";
 
+/// The type of a request's frame.
+pub const CREATE_FRAME: &str = "response.create";
+/// Codes of errors with which the backend says of a frame that it did nothing with it: the connection is too old, and what the
+/// frame continues is not there.
+pub const CONNECTION_TOO_OLD: &str = "websocket_connection_limit_reached";
+pub const PREVIOUS_NOT_FOUND: &str = "previous_response_not_found";
+
 /// Who asks, as clients say it.
 pub const THREAD_ID_HEADER: &str = "thread-id";
 pub const SESSION_ID_HEADER: &str = "session-id";
