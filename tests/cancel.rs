@@ -16,11 +16,12 @@ async fn outcome(weir: &Weir) -> String {
     }
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_before_the_answer_cancels_the_upstream_turn() {
-    let weir =
-        Weir::start("[[rule]]\nreply = { text = \"late\", gate = \"never\", at = \"headers\" }")
-            .await;
+async fn a_client_that_leaves_before_the_answer_cancels_the_upstream_turn(road: &str) {
+    let weir = Weir::start_on(
+        road,
+        "[[rule]]\nreply = { text = \"late\", gate = \"never\", at = \"headers\" }",
+    )
+    .await;
     let request = tokio::spawn(weir.request().json(&plain("practice-full")).send());
     weir.practice()
         .wait_for(|seen| seen.iter().any(|request| request.path.ends_with("/responses")))
@@ -31,11 +32,12 @@ async fn a_client_that_leaves_before_the_answer_cancels_the_upstream_turn() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_in_the_middle_cancels_the_upstream_turn() {
-    let weir =
-        Weir::start("[[rule]]\nreply = { text = \"an answer\", gate = \"never\", at = \"end\" }")
-            .await;
+async fn a_client_that_leaves_in_the_middle_cancels_the_upstream_turn(road: &str) {
+    let weir = Weir::start_on(
+        road,
+        "[[rule]]\nreply = { text = \"an answer\", gate = \"never\", at = \"end\" }",
+    )
+    .await;
     let answer = weir.request().json(&plain("practice-full")).send().await.expect("an answer");
     let mut body = answer.bytes_stream();
     let mut seen = Vec::new();
@@ -49,11 +51,12 @@ async fn a_client_that_leaves_in_the_middle_cancels_the_upstream_turn() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_client_that_leaves_frees_its_account() {
-    let weir =
-        Weir::start("[[rule]]\nreply = { text = \"late\", gate = \"never\", at = \"headers\" }")
-            .await;
+async fn a_client_that_leaves_frees_its_account(road: &str) {
+    let weir = Weir::start_on(
+        road,
+        "[[rule]]\nreply = { text = \"late\", gate = \"never\", at = \"headers\" }",
+    )
+    .await;
     let request = tokio::spawn(weir.request().json(&plain("practice-full")).send());
     weir.practice()
         .wait_for(|seen| seen.iter().any(|request| request.path.ends_with("/responses")))
@@ -63,4 +66,10 @@ async fn a_client_that_leaves_frees_its_account() {
     outcome(&weir).await;
     assert_eq!(weir.ask(weir::api::Command::Status).await["in_flight"], 0);
     weir.finish().await;
+}
+
+on_both_roads! {
+    a_client_that_leaves_before_the_answer_cancels_the_upstream_turn,
+    a_client_that_leaves_in_the_middle_cancels_the_upstream_turn,
+    a_client_that_leaves_frees_its_account,
 }

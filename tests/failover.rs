@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use weir::practice::{Options, Scenario};
+use weir::practice::{Options, Received, Scenario};
 use weir::turn::Timers;
 
 use crate::support::client::read;
@@ -19,8 +19,7 @@ fn accounts(weir: &Weir) -> Vec<String> {
     weir.upstream().into_iter().map(|request| request.account.unwrap_or_default()).collect()
 }
 
-#[tokio::test]
-async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it() {
+async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it(road: &str) {
     let cases = [
         ("a limit as a status", "status = 429", "usage_limit_reached"),
         ("a limit in the stream", "usage_limit_event = true", "usage_limit_reached"),
@@ -40,7 +39,7 @@ async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it(
     ];
     for (what, reply, code) in cases {
         let scenario = format!("[[rule]]\n{FIRST}\n[rule.reply]\n{reply}\n");
-        let weir = Weir::start(&scenario).await;
+        let weir = Weir::start_on(road, &scenario).await;
         let got = weir.post(&plain("practice-full")).await;
         let events = got.events();
         assert_eq!(
@@ -66,9 +65,8 @@ async fn a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it(
     }
 }
 
-#[tokio::test]
-async fn an_account_at_its_limit_is_left_alone_by_the_next_conversation() {
-    let weir = Weir::start(&first_account("status = 429")).await;
+async fn an_account_at_its_limit_is_left_alone_by_the_next_conversation(road: &str) {
+    let weir = Weir::start_on(road, &first_account("status = 429")).await;
     weir.turn("one", &plain("practice-full")).await.events();
     weir.turn("two", &plain("practice-full")).await.events();
     let asked = accounts(&weir);
@@ -76,22 +74,22 @@ async fn an_account_at_its_limit_is_left_alone_by_the_next_conversation() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_fault_of_the_request_is_told_at_once() {
-    let weir =
-        Weir::start(&first_account("status = 400, json = { detail = \"Unsupported value: x\" }"))
-            .await;
+async fn a_fault_of_the_request_is_told_at_once(road: &str) {
+    let weir = Weir::start_on(
+        road,
+        &first_account("status = 400, json = { detail = \"Unsupported value: x\" }"),
+    )
+    .await;
     let got = weir.post(&plain("practice-full")).await;
     assert_eq!((got.status, got.message().as_str()), (400, "Unsupported value: x"));
     assert_eq!(accounts(&weir).len(), 1);
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_turn_moves_twice_at_most() {
+async fn a_turn_moves_twice_at_most(road: &str) {
     let folder = tempfile::tempdir().expect("a folder");
-    let scenario = Scenario::from_toml("pace = 0.0\n[[rule]]\nreply = { status = 503 }\n")
-        .expect("a scenario");
+    let text = format!("pace = 0.0\n[[rule]]\nreply = {{ status = 503 }}\n{road}");
+    let scenario = Scenario::from_toml(&text).expect("a scenario");
     let mut practice = Options { scenario, ..Options::default() };
     // Five accounts, so that it is not the pool that ends the moves.
     for n in 4..=5 {
@@ -107,9 +105,8 @@ async fn a_turn_moves_twice_at_most() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_pool_at_its_limit_says_when_it_opens() {
-    let weir = Weir::start("[[rule]]\nreply = { status = 429 }\n").await;
+async fn a_pool_at_its_limit_says_when_it_opens(road: &str) {
+    let weir = Weir::start_on(road, "[[rule]]\nreply = { status = 429 }\n").await;
     for attempt in ["found out", "known before"] {
         let got = weir.post(&plain("practice-full")).await;
         assert_eq!(got.status, 429, "{attempt}");
@@ -130,11 +127,14 @@ async fn a_pool_at_its_limit_says_when_it_opens() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_is_sent_again() {
-    let weir =
-        Weir::start(&first_account("text = \"half an answer that is cut\", cut_after_event = 6"))
-            .await;
+async fn after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_is_sent_again(
+    road: &str,
+) {
+    let weir = Weir::start_on(
+        road,
+        &first_account("text = \"half an answer that is cut\", cut_after_event = 6"),
+    )
+    .await;
     let events = weir.post(&plain("practice-full")).await.events();
     assert_eq!(events.terminals(), 1);
     let last = events.last();
@@ -150,10 +150,9 @@ async fn after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_request_that_may_have_been_worked_on_is_not_sent_twice() {
+async fn a_request_that_may_have_been_worked_on_is_not_sent_twice(road: &str) {
     // The stream breaks right after the backend said that it began.
-    let weir = Weir::start(&first_account("text = \"x\", cut_after_event = 2")).await;
+    let weir = Weir::start_on(road, &first_account("text = \"x\", cut_after_event = 2")).await;
     let got = weir.post(&plain("practice-full")).await;
     assert_eq!(got.status, 200, "created proves acceptance");
     assert_eq!(got.events().last()["response"]["error"]["code"], "stream_lost");
@@ -161,9 +160,8 @@ async fn a_request_that_may_have_been_worked_on_is_not_sent_twice() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked() {
-    let weir = Weir::start(&first_account("text = \"whole\", no_terminal = true")).await;
+async fn an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked(road: &str) {
+    let weir = Weir::start_on(road, &first_account("text = \"whole\", no_terminal = true")).await;
     let events = weir.post(&plain("practice-full")).await.events();
     let last = events.last();
     assert_eq!((events.terminals(), last["type"].as_str()), (1, Some("response.completed")));
@@ -184,9 +182,8 @@ async fn an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked(
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_completed_answer_without_usage_gets_a_marked_estimate() {
-    let weir = Weir::start(&first_account("text = \"whole\", no_usage = true")).await;
+async fn a_completed_answer_without_usage_gets_a_marked_estimate(road: &str) {
+    let weir = Weir::start_on(road, &first_account("text = \"whole\", no_usage = true")).await;
     let last = weir.post(&plain("practice-full")).await.events().last().clone();
     assert!(last["response"]["usage"]["output_tokens"].is_u64());
     assert_eq!(last["response"]["weir"]["usage_estimated"], true);
@@ -194,11 +191,13 @@ async fn a_completed_answer_without_usage_gets_a_marked_estimate() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn an_error_event_after_output_reaches_the_client_as_a_failure_with_a_number() {
-    let weir = Weir::start(&first_account(
-        "text = \"some\", error_event = { code = \"server_error\", message = \"oh\" }",
-    ))
+async fn an_error_event_after_output_reaches_the_client_as_a_failure_with_a_number(road: &str) {
+    let weir = Weir::start_on(
+        road,
+        &first_account(
+            "text = \"some\", error_event = { code = \"server_error\", message = \"oh\" }",
+        ),
+    )
     .await;
     let events = weir.post(&plain("practice-full")).await.events();
     let last = events.last();
@@ -208,11 +207,10 @@ async fn an_error_event_after_output_reaches_the_client_as_a_failure_with_a_numb
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_silent_backend_is_left_for_the_next_account() {
+async fn a_silent_backend_is_left_for_the_next_account(road: &str) {
     let timers = Timers { silence: Duration::from_millis(50), ..Timers::default() };
     for reply in ["silent = true", "text = \"x\", stall_after_event = 2"] {
-        let weir = Weir::with(&first_account(reply), timers).await;
+        let weir = Weir::with_on(road, &first_account(reply), timers).await;
         let events = weir.post(&plain("practice-full")).await.events();
         assert_eq!(
             (events.terminals(), events.last()["type"].as_str()),
@@ -224,21 +222,22 @@ async fn a_silent_backend_is_left_for_the_next_account() {
     }
 }
 
-#[tokio::test]
-async fn a_backend_that_falls_silent_in_an_answer_ends_it() {
+async fn a_backend_that_falls_silent_in_an_answer_ends_it(road: &str) {
     let timers = Timers { idle: Duration::from_millis(50), ..Timers::default() };
-    let weir =
-        Weir::with(&first_account("text = \"half an answer\", stall_after_event = 6"), timers)
-            .await;
+    let weir = Weir::with_on(
+        road,
+        &first_account("text = \"half an answer\", stall_after_event = 6"),
+        timers,
+    )
+    .await;
     let last = weir.post(&plain("practice-full")).await.events().last().clone();
     assert_eq!(last["response"]["error"]["code"], "backend_silent");
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_pool_that_is_exhausted_after_the_status_fails_in_the_stream() {
+async fn a_pool_that_is_exhausted_after_the_status_fails_in_the_stream(road: &str) {
     // Each account says that it began, and then that its limit is reached.
-    let weir = Weir::start("[[rule]]\nreply = { usage_limit_event = true }\n").await;
+    let weir = Weir::start_on(road, "[[rule]]\nreply = { usage_limit_event = true }\n").await;
     let got = weir.post(&plain("practice-full")).await;
     assert_eq!(got.status, 200);
     let events = got.events();
@@ -248,9 +247,8 @@ async fn a_pool_that_is_exhausted_after_the_status_fails_in_the_stream() {
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_client_without_a_stream_gets_one_document_or_one_error() {
-    let weir = Weir::start(&first_account("status = 429")).await;
+async fn a_client_without_a_stream_gets_one_document_or_one_error(road: &str) {
+    let weir = Weir::start_on(road, &first_account("status = 429")).await;
     let body =
         json!({"model": "practice-full", "input": [user("Reply with the single word alpha")]});
     let got = weir.post(&body).await;
@@ -265,32 +263,49 @@ async fn a_client_without_a_stream_gets_one_document_or_one_error() {
     );
     assert!(answer["usage"]["input_tokens"].is_u64());
     weir.finish().await;
-    let weir = Weir::start(&first_account("text = \"half an answer\", cut_after_event = 6")).await;
+    let weir =
+        Weir::start_on(road, &first_account("text = \"half an answer\", cut_after_event = 6"))
+            .await;
     let got = weir.post(&body).await;
     assert_eq!((got.status, got.code().as_str()), (502, "stream_lost"));
     weir.finish().await;
 }
 
-#[tokio::test]
-async fn a_routing_state_goes_back_to_the_account_that_gave_it_and_to_no_other() {
-    let weir = Weir::start(&first_account("status = 429")).await;
+/// A request says it in a header, a frame in its metadata.
+fn turn_state(request: &Received) -> Option<String> {
+    const NAME: &str = "x-codex-turn-state";
+    let header = request.headers.iter().find(|(name, _)| name == NAME);
+    let said = request.body["client_metadata"][NAME].as_str();
+    header.map(|(_, value)| value.as_str()).or(said).map(str::to_owned)
+}
+
+async fn a_routing_state_goes_back_to_the_account_that_gave_it_and_to_no_other(road: &str) {
+    let weir = Weir::start_on(road, &first_account("status = 429")).await;
     let sent = |state: &str| {
         weir.request().header("x-session-id", "c").header("x-codex-turn-state", state.to_owned())
     };
     let first = read(sent("of-somebody-else").json(&plain("practice-full"))).await;
     let state = first.headers["x-codex-turn-state"].to_str().expect("text").to_owned();
     read(sent(&state).json(&plain("practice-full"))).await;
-    let states: Vec<_> = weir
-        .upstream()
-        .into_iter()
-        .map(|request| {
-            request
-                .headers
-                .into_iter()
-                .find(|(name, _)| name == "x-codex-turn-state")
-                .map(|(_, value)| value)
-        })
-        .collect();
+    let states: Vec<_> = weir.upstream().iter().map(turn_state).collect();
     assert_eq!(states, [None, None, Some(state)]);
     weir.finish().await;
+}
+
+on_both_roads! {
+    a_turn_moves_before_the_commit_point_and_the_client_sees_nothing_of_it,
+    an_account_at_its_limit_is_left_alone_by_the_next_conversation,
+    a_fault_of_the_request_is_told_at_once,
+    a_turn_moves_twice_at_most,
+    a_pool_at_its_limit_says_when_it_opens,
+    after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_is_sent_again,
+    a_request_that_may_have_been_worked_on_is_not_sent_twice,
+    an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked,
+    a_completed_answer_without_usage_gets_a_marked_estimate,
+    an_error_event_after_output_reaches_the_client_as_a_failure_with_a_number,
+    a_silent_backend_is_left_for_the_next_account,
+    a_backend_that_falls_silent_in_an_answer_ends_it,
+    a_pool_that_is_exhausted_after_the_status_fails_in_the_stream,
+    a_client_without_a_stream_gets_one_document_or_one_error,
+    a_routing_state_goes_back_to_the_account_that_gave_it_and_to_no_other,
 }

@@ -3,6 +3,7 @@
 //! One crate, so that one binary is linked. Every test that starts a practice upstream ends by asking it whether any
 //! request broke a rule.
 
+#[macro_use]
 mod support;
 
 /// Which account pays, and what is known of it.
@@ -21,6 +22,8 @@ mod failover;
 mod guard;
 /// The built program: start, exit codes, signals, ports.
 mod headless;
+/// The connection that a conversation keeps: what it saves, and that nobody notices when it is gone.
+mod held;
 /// What is emitted and booked, and that nothing else is kept.
 mod journal;
 /// The catalog in both shapes.

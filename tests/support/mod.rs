@@ -9,11 +9,29 @@ use std::path::Path;
 use serde_json::{Value, json};
 use weir::api::{Command, Reply, dispatch};
 use weir::app::{App, Config};
-use weir::practice::{Options, Received, Scenario, Server};
+use weir::practice::{Options, Received, Scenario, Server, Transport};
 use weir::turn::Timers;
 use weir_core::dialect::mode::ServingMode;
 
 pub(crate) use client::Got;
+
+/// The two ways to a backend, as the end of a scenario.
+pub(crate) mod roads {
+    pub(crate) const HELD: &str = "";
+    pub(crate) const SSE: &str = "\n[[rule]]\nreply = { ws_refuse = 426 }\n";
+}
+
+/// Tests that must hold whichever way a turn takes: each gets the road.
+macro_rules! on_both_roads {
+    ($($test:ident,)*) => {
+        mod held {
+            $(#[tokio::test] async fn $test() { super::$test(crate::support::roads::HELD).await })*
+        }
+        mod sse {
+            $(#[tokio::test] async fn $test() { super::$test(crate::support::roads::SSE).await })*
+        }
+    };
+}
 
 /// A running Weir with practice accounts, on a folder of its own unless one is given.
 pub(crate) struct Weir {
@@ -26,6 +44,15 @@ pub(crate) struct Weir {
 impl Weir {
     pub(crate) async fn start(scenario: &str) -> Self {
         Self::with(scenario, Timers::default()).await
+    }
+
+    /// Starts with a backend on one of the [`roads`].
+    pub(crate) async fn start_on(road: &str, scenario: &str) -> Self {
+        Self::start(&format!("{scenario}{road}")).await
+    }
+
+    pub(crate) async fn with_on(road: &str, scenario: &str, timers: Timers) -> Self {
+        Self::with(&format!("{scenario}{road}"), timers).await
     }
 
     pub(crate) async fn with(scenario: &str, timers: Timers) -> Self {
@@ -92,6 +119,11 @@ impl Weir {
         client::read(self.request().header("x-session-id", conversation).json(body)).await
     }
 
+    /// Closes what is kept open between turns, as the end of the program does.
+    pub(crate) async fn close_upstream(&self) {
+        self.app.api.turns.upstream.close().await;
+    }
+
     pub(crate) async fn command(&self, command: Command) -> Reply {
         dispatch(&self.app.api, command)
             .await
@@ -115,8 +147,17 @@ impl Weir {
 
     /// The requests for a response that reached the backend, in order.
     pub(crate) fn upstream(&self) -> Vec<Received> {
-        let all = self.practice().requests();
-        all.into_iter().filter(|request| request.path.ends_with("/responses")).collect()
+        self.responses().filter(|request| !is_handshake(request)).collect()
+    }
+
+    /// How many handshakes the backend refused; an accepted one is recorded by its frames.
+    pub(crate) fn refused_handshakes(&self) -> usize {
+        self.responses().filter(is_handshake).count()
+    }
+
+    fn responses(&self) -> impl Iterator<Item = Received> {
+        let all = self.practice().requests().into_iter();
+        all.filter(|request| request.path.ends_with("/responses"))
     }
 
     /// Ends the program and asks the backend whether any request broke a rule.
@@ -125,6 +166,10 @@ impl Weir {
         self.app.drain().await;
         assert!(violations.is_empty(), "the backend counts broken rules: {violations:#?}");
     }
+}
+
+fn is_handshake(request: &Received) -> bool {
+    request.transport == Transport::Ws && request.socket.is_none()
 }
 
 /// A streaming request with a `task` tool, in the flat form that OpenCode sends.

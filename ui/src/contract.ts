@@ -97,9 +97,25 @@ account: string | null, account_reason: string | null,
  */
 moves: number, 
 /**
- * `sse`.
+ * `ws`: over the connection that the conversation keeps; `sse`: as a request of its own.
  */
 transport: string, 
+/**
+ * `new` or `reused`, for a turn over a connection.
+ */
+socket: string | null, 
+/**
+ * How many items the turn's input has, once it was sent.
+ */
+input_items: number | null, 
+/**
+ * How many of them were sent, where the backend had the others.
+ */
+new_items: number | null, 
+/**
+ * Why all of them were sent, where there is a reason.
+ */
+whole_reason: string | null, 
 /**
  * Milliseconds after `started_at`: the backend's status said yes.
  */
@@ -121,7 +137,7 @@ ended_ms: number | null,
  */
 request_bytes: number, 
 /**
- * The body that was sent upstream.
+ * What was sent upstream, of all tries together.
  */
 upstream_bytes: number, input_tokens: number | null, 
 /**
@@ -189,9 +205,25 @@ account: string | null, account_reason: string | null,
  */
 moves: number, 
 /**
- * `sse`.
+ * `ws`: over the connection that the conversation keeps; `sse`: as a request of its own.
  */
 transport: string, 
+/**
+ * `new` or `reused`, for a turn over a connection.
+ */
+socket: string | null, 
+/**
+ * How many items the turn's input has, once it was sent.
+ */
+input_items: number | null, 
+/**
+ * How many of them were sent, where the backend had the others.
+ */
+new_items: number | null, 
+/**
+ * Why all of them were sent, where there is a reason.
+ */
+whole_reason: string | null, 
 /**
  * Milliseconds after `started_at`: the backend's status said yes.
  */
@@ -213,7 +245,7 @@ ended_ms: number | null,
  */
 request_bytes: number, 
 /**
- * The body that was sent upstream.
+ * What was sent upstream, of all tries together.
  */
 upstream_bytes: number, input_tokens: number | null, 
 /**

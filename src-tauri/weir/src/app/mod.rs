@@ -220,6 +220,7 @@ impl App {
             // Turns answer a stop at once; the bound is for a client that does not read its last bytes.
             drop(tokio::time::timeout(Duration::from_secs(2), turns.tasks.wait()).await);
         }
+        turns.upstream.close().await;
         if let Some(practice) = self.practice {
             practice.stop().await;
         }

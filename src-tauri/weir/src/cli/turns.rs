@@ -25,7 +25,7 @@ pub(super) struct Turns {
 }
 
 /// What a line of comma-separated values holds.
-const FIELDS: [&str; 26] = [
+const FIELDS: [&str; 30] = [
     "id",
     "started_at",
     "conversation",
@@ -39,6 +39,10 @@ const FIELDS: [&str; 26] = [
     "account_reason",
     "moves",
     "transport",
+    "socket",
+    "input_items",
+    "new_items",
+    "whole_reason",
     "accepted_ms",
     "first_event_ms",
     "committed_ms",
@@ -138,6 +142,7 @@ async fn show(id: String, json: bool, place: &Place) -> Result<(), Failed> {
         text("mode_reason")
     );
     println!("account       {}: {}", text("account"), text("account_reason"));
+    println!("sent          {}", way(turn));
     println!("tokens        {}", tokens(turn));
     let ms = |name: &str| turn[name].as_i64().map_or_else(|| "–".into(), |ms| format!("{ms} ms"));
     println!(
@@ -171,6 +176,21 @@ async fn show(id: String, json: bool, place: &Place) -> Result<(), Failed> {
     });
     table::print(&["emitted", "tool", "call", "at", "booked", "at"], rows);
     Ok(())
+}
+
+/// How the turn's input travelled, for example "on a reused WebSocket, 3 of 24 items".
+fn way(turn: &Value) -> String {
+    let Some(all) = turn["input_items"].as_i64() else { return "–".into() };
+    let by = match turn["socket"].as_str() {
+        Some(socket) => format!("on a {socket} WebSocket"),
+        None => "as a request of its own (SSE)".into(),
+    };
+    let what = match turn["new_items"].as_i64() {
+        Some(new) => format!("{new} of {all} items"),
+        None => format!("all {all} items"),
+    };
+    let why = turn["whole_reason"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
+    format!("{by}, {what}{why}")
 }
 
 fn tokens(turn: &Value) -> String {

@@ -64,8 +64,16 @@ pub struct TurnRow {
     pub account_reason: Option<String>,
     /// How often the turn moved to another account before its commit point.
     pub moves: u32,
-    /// `sse`.
+    /// `ws`: over the connection that the conversation keeps; `sse`: as a request of its own.
     pub transport: String,
+    /// `new` or `reused`, for a turn over a connection.
+    pub socket: Option<String>,
+    /// How many items the turn's input has, once it was sent.
+    pub input_items: Option<i64>,
+    /// How many of them were sent, where the backend had the others.
+    pub new_items: Option<i64>,
+    /// Why all of them were sent, where there is a reason.
+    pub whole_reason: Option<String>,
     /// Milliseconds after `started_at`: the backend's status said yes.
     pub accepted_ms: Option<i64>,
     /// Milliseconds after `started_at`: the backend's first event.
@@ -76,7 +84,7 @@ pub struct TurnRow {
     pub ended_ms: Option<i64>,
     /// The client's body, decoded.
     pub request_bytes: i64,
-    /// The body that was sent upstream.
+    /// What was sent upstream, of all tries together.
     pub upstream_bytes: i64,
     pub input_tokens: Option<i64>,
     /// The part of `input_tokens` that the backend had cached.
@@ -89,6 +97,44 @@ pub struct TurnRow {
     pub error_code: Option<String>,
     /// The sentence that the client saw; never text of the request or the answer.
     pub error_message: Option<String>,
+}
+
+impl TurnRow {
+    /// A turn of which nothing is known but when it began.
+    pub fn begun(id: String, started_at: i64) -> Self {
+        Self {
+            id,
+            started_at,
+            conversation: String::new(),
+            parent: None,
+            client: String::new(),
+            model: String::new(),
+            mode: ServingMode::Auto,
+            dialect: Dialect::Full,
+            mode_reason: String::new(),
+            account: None,
+            account_reason: None,
+            moves: 0,
+            transport: "sse".into(),
+            socket: None,
+            input_items: None,
+            new_items: None,
+            whole_reason: None,
+            accepted_ms: None,
+            first_event_ms: None,
+            committed_ms: None,
+            ended_ms: None,
+            request_bytes: 0,
+            upstream_bytes: 0,
+            input_tokens: None,
+            cached_tokens: None,
+            output_tokens: None,
+            reasoning_tokens: None,
+            outcome: None,
+            error_code: None,
+            error_message: None,
+        }
+    }
 }
 
 /// One call of a turn, as emitted and as booked.

@@ -332,6 +332,21 @@ pub(super) mod tests {
         fs::copy(file(&folder), fixture(schema::known(schema::VERSIONS))).expect("copied");
     }
 
+    /// A turn as a fixture of that version can tell it.
+    fn as_of(version: u32, turn: TurnRow) -> TurnRow {
+        match version {
+            1 => TurnRow {
+                transport: "sse".to_owned(),
+                socket: None,
+                input_items: None,
+                new_items: None,
+                whole_reason: None,
+                ..turn
+            },
+            _ => turn,
+        }
+    }
+
     #[test]
     fn the_database_of_every_version_is_opened() {
         for version in 1..=schema::known(schema::VERSIONS) {
@@ -341,7 +356,8 @@ pub(super) mod tests {
             assert_eq!(store.modes().expect("read")["practice-lite"], ServingMode::Full);
             assert_eq!(store.setting("port").expect("read").as_deref(), Some("8788"));
             let lost = TurnRow { outcome: Some("lost".to_owned()), ..started("turn_b", NOW) };
-            assert_eq!(store.turns(10).expect("read"), [lost, ended("turn_a", NOW - 1_000)]);
+            let whole = as_of(version, ended("turn_a", NOW - 1_000));
+            assert_eq!(store.turns(10).expect("read"), [lost, whole]);
             let (_, calls) = store.turn("turn_a").expect("read").expect("there");
             let places: Vec<_> = calls.iter().map(|call| call.booked_position).collect();
             assert_eq!(places, [Some(0), Some(1), None]);

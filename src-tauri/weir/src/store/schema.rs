@@ -17,7 +17,7 @@ use super::{journal, modes, rollup, settings, turns};
 
 /// What each version added, the first one first.
 pub(super) const VERSIONS: &[&[&str]] =
-    &[&[settings::V1, modes::V1, turns::V1, journal::V1, rollup::V1]];
+    &[&[settings::V1, modes::V1, turns::V1, journal::V1, rollup::V1], &[turns::V2]];
 
 /// Marks a database file as one of Weir's: `Weir` in ASCII.
 pub(super) const APPLICATION: i32 = 0x5765_6972;
@@ -95,9 +95,11 @@ mod tests {
     const NOW: i64 = 1_787_054_400_000;
     const NEXT: &[&[&str]] = &[
         VERSIONS[0],
+        VERSIONS[1],
         &["ALTER TABLE turns ADD COLUMN colour TEXT;", "CREATE TABLE colours (name TEXT) STRICT;"],
     ];
-    const BROKEN: &[&[&str]] = &[VERSIONS[0], &["CREATE TABLE half (name TEXT);", "NONSENSE;"]];
+    const BROKEN: &[&[&str]] =
+        &[VERSIONS[0], VERSIONS[1], &["CREATE TABLE half (name TEXT);", "NONSENSE;"]];
 
     fn folder_with_a_turn() -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
@@ -126,10 +128,10 @@ mod tests {
         store.record(Fact::Turn(started("t2", NOW)));
         store.flush();
         drop(store);
-        assert_eq!(version(&folder.path().join("weir.db")), 2);
+        assert_eq!(version(&folder.path().join("weir.db")), 3);
 
-        let copy = folder.path().join("weir.db.before-v2");
-        assert_eq!(version(&copy), 1);
+        let copy = folder.path().join("weir.db.before-v3");
+        assert_eq!(version(&copy), 2);
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt;
@@ -155,7 +157,7 @@ mod tests {
         assert!(fs::metadata(folder.path().join("weir.db-wal")).expect("there").len() > 0);
 
         drop(open(folder.path(), NOW, NEXT).expect("migrated"));
-        let copy = Connection::open(folder.path().join("weir.db.before-v2")).expect("opened");
+        let copy = Connection::open(folder.path().join("weir.db.before-v3")).expect("opened");
         let turns: i64 =
             copy.query_one("SELECT count(*) FROM turns", [], |row| row.get(0)).expect("read");
         assert_eq!(turns, 2);
@@ -166,7 +168,7 @@ mod tests {
         let folder = folder_with_a_turn();
         let refused = open(folder.path(), NOW, BROKEN).expect_err("refused");
         assert!(matches!(refused, OpenError::Sql(_)), "{refused:?}");
-        assert_eq!(version(&folder.path().join("weir.db")), 1);
+        assert_eq!(version(&folder.path().join("weir.db")), 2);
         assert_eq!(only_turn(&open(folder.path(), NOW, VERSIONS).expect("opened")), "t1");
     }
 
@@ -175,6 +177,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         drop(open(folder.path(), NOW, NEXT).expect("opened"));
         drop(open(folder.path(), NOW, NEXT).expect("opened"));
-        assert!(!folder.path().join("weir.db.before-v2").exists());
+        assert!(!folder.path().join("weir.db.before-v3").exists());
     }
 }

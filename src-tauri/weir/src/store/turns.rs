@@ -43,21 +43,31 @@ CREATE INDEX turns_by_start ON turns (started_at);
 CREATE INDEX turns_by_day ON turns (day, model);
 ";
 
+/// How a turn's input travelled.
+pub(super) const V2: &str = "
+ALTER TABLE turns ADD COLUMN socket TEXT;
+ALTER TABLE turns ADD COLUMN input_items INTEGER;
+ALTER TABLE turns ADD COLUMN new_items INTEGER;
+ALTER TABLE turns ADD COLUMN whole_reason TEXT;
+";
+
 const PUT: &str = "
 INSERT INTO turns (
     id, day, started_at, conversation, parent, client, model, mode, dialect, mode_reason, account, account_reason, moves,
-    transport, accepted_ms, first_event_ms, committed_ms, ended_ms, request_bytes, upstream_bytes, input_tokens,
-    cached_tokens, output_tokens, reasoning_tokens, outcome, error_code, error_message)
+    transport, socket, input_items, new_items, whole_reason, accepted_ms, first_event_ms, committed_ms, ended_ms,
+    request_bytes, upstream_bytes, input_tokens, cached_tokens, output_tokens, reasoning_tokens, outcome, error_code, error_message)
 VALUES (
     :id, date(:started_at / 1000, 'unixepoch', 'localtime'), :started_at, :conversation, :parent, :client, :model, :mode,
-    :dialect, :mode_reason, :account, :account_reason, :moves, :transport, :accepted_ms, :first_event_ms, :committed_ms,
-    :ended_ms, :request_bytes, :upstream_bytes, :input_tokens, :cached_tokens, :output_tokens, :reasoning_tokens,
+    :dialect, :mode_reason, :account, :account_reason, :moves, :transport, :socket, :input_items, :new_items,
+    :whole_reason, :accepted_ms, :first_event_ms, :committed_ms, :ended_ms, :request_bytes, :upstream_bytes, :input_tokens, :cached_tokens, :output_tokens, :reasoning_tokens,
     :outcome, :error_code, :error_message)
 ON CONFLICT (id) DO UPDATE SET
     day = excluded.day, started_at = excluded.started_at, conversation = excluded.conversation, parent = excluded.parent,
     client = excluded.client, model = excluded.model, mode = excluded.mode, dialect = excluded.dialect,
     mode_reason = excluded.mode_reason, account = excluded.account, account_reason = excluded.account_reason,
-    moves = excluded.moves, transport = excluded.transport, accepted_ms = excluded.accepted_ms,
+    moves = excluded.moves, transport = excluded.transport, socket = excluded.socket,
+    input_items = excluded.input_items, new_items = excluded.new_items, whole_reason = excluded.whole_reason,
+    accepted_ms = excluded.accepted_ms,
     first_event_ms = excluded.first_event_ms, committed_ms = excluded.committed_ms, ended_ms = excluded.ended_ms,
     request_bytes = excluded.request_bytes, upstream_bytes = excluded.upstream_bytes,
     input_tokens = excluded.input_tokens, cached_tokens = excluded.cached_tokens,
@@ -82,6 +92,10 @@ pub(super) fn put(db: &Connection, turn: &TurnRow) -> Result<()> {
         ":account_reason": turn.account_reason,
         ":moves": turn.moves,
         ":transport": turn.transport,
+        ":socket": turn.socket,
+        ":input_items": turn.input_items,
+        ":new_items": turn.new_items,
+        ":whole_reason": turn.whole_reason,
         ":accepted_ms": turn.accepted_ms,
         ":first_event_ms": turn.first_event_ms,
         ":committed_ms": turn.committed_ms,
@@ -142,6 +156,10 @@ fn read(row: &Row<'_>) -> Result<TurnRow> {
         account_reason: row.get("account_reason")?,
         moves: row.get("moves")?,
         transport: row.get("transport")?,
+        socket: row.get("socket")?,
+        input_items: row.get("input_items")?,
+        new_items: row.get("new_items")?,
+        whole_reason: row.get("whole_reason")?,
         accepted_ms: row.get("accepted_ms")?,
         first_event_ms: row.get("first_event_ms")?,
         committed_ms: row.get("committed_ms")?,
@@ -168,32 +186,14 @@ pub(super) mod tests {
     /// A turn that has just started.
     pub(in crate::store) fn started(id: &str, started_at: i64) -> TurnRow {
         TurnRow {
-            id: id.to_owned(),
-            started_at,
             conversation: "talk".to_owned(),
-            parent: None,
             client: "opencode".to_owned(),
             model: "practice-lite".to_owned(),
-            mode: ServingMode::Auto,
             dialect: Dialect::Lite,
             mode_reason: "the catalog says Lite".to_owned(),
-            account: None,
-            account_reason: None,
-            moves: 0,
-            transport: "sse".to_owned(),
-            accepted_ms: None,
-            first_event_ms: None,
-            committed_ms: None,
-            ended_ms: None,
             request_bytes: 1200,
             upstream_bytes: 1300,
-            input_tokens: None,
-            cached_tokens: None,
-            output_tokens: None,
-            reasoning_tokens: None,
-            outcome: None,
-            error_code: None,
-            error_message: None,
+            ..TurnRow::begun(id.to_owned(), started_at)
         }
     }
 
@@ -206,6 +206,11 @@ pub(super) mod tests {
             account: Some("alice".to_owned()),
             account_reason: Some("most headroom".to_owned()),
             moves: 1,
+            transport: "ws".to_owned(),
+            socket: Some("reused".to_owned()),
+            input_items: Some(24),
+            new_items: Some(3),
+            whole_reason: Some("a reason".to_owned()),
             accepted_ms: Some(11),
             first_event_ms: Some(12),
             committed_ms: Some(13),

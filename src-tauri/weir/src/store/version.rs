@@ -66,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_newer_database_is_refused_and_left_alone() {
-        for (version, found) in [(2, 2), (99, 99), (-1, u32::MAX)] {
+        for (version, found) in [(3, 3), (99, 99), (-1, u32::MAX)] {
             let folder = folder();
             let db = written(&folder);
             db.pragma_update(None, "user_version", version).expect("written");
@@ -74,7 +74,7 @@ mod tests {
             let before = contents(&folder);
             let error = refused(&folder);
             assert!(
-                matches!(error, OpenError::Newer { found: f, known: 1 } if f == found),
+                matches!(error, OpenError::Newer { found: f, known: 2 } if f == found),
                 "{error:?}"
             );
             assert!(error.to_string().contains("Update Weir"), "{error}");
@@ -92,7 +92,7 @@ mod tests {
         let mut before = contents(&folder);
         let log = folder.path().join("weir.db-wal");
         assert!(!before[&log].is_empty());
-        assert!(matches!(refused(&folder), OpenError::Newer { found: 7, known: 1 }));
+        assert!(matches!(refused(&folder), OpenError::Newer { found: 7, known: 2 }));
         // The index of the log is rebuilt by whoever reads; it says nothing of its own.
         let mut after = contents(&folder);
         let index = folder.path().join("weir.db-shm");

@@ -2,10 +2,11 @@
 //!
 //! **Invariant**: every way out of [`drive`] closes the journal with the outcome that the client was told.
 
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
-use bytes::Bytes;
 use http::HeaderMap;
+use weir_core::dialect::body::Body;
 use weir_core::dialect::mode::Decision;
 use weir_core::dialect::prepare::{Prepared, prepare};
 use weir_core::dialect::wire;
@@ -24,7 +25,8 @@ use crate::accounts::choose::Nobody;
 use crate::accounts::pool::{Ask, Lease};
 use crate::upstream::failure::{Failure, Source};
 use crate::upstream::headers::Names;
-use crate::upstream::open::{Opened, Outgoing};
+use crate::upstream::open::{Opened, Outgoing, Sent};
+use crate::upstream::sockets::Key;
 
 /// The field under which the backend keeps a prompt's beginning.
 const CACHE_KEY: &str = "prompt_cache_key";
@@ -68,7 +70,7 @@ async fn run(
         Ok(prepared) => prepared,
         Err(refusal) => return Bad::request(&refusal).tell(sink).await,
     };
-    let body = Bytes::from(prepared.body.to_bytes());
+    let lane = lane(&prepared.body);
     let mut tried: Vec<AccountId> = Vec::new();
     let mut last: Option<Failure> = None;
     let pin = order.trial.as_ref().and_then(|trial| trial.account.as_deref());
@@ -90,12 +92,18 @@ async fn run(
                 return bad.tell(sink).await;
             }
         };
-        journal.leased(&lease.account.name, &lease.reason, body.len());
+        journal.leased(&lease.account.name, &lease.reason);
+        let key = Key {
+            account: lease.account.id.clone(),
+            conversation: order.caller.conversation.clone(),
+            lane,
+        };
         let attempt = Attempt {
             shared,
             lease: &lease,
             prepared: &prepared,
-            body: &body,
+            // A trial compares two forms of one request, so nothing else may differ between its turns.
+            key: order.trial.is_none().then_some(&key),
             caller: &order.caller,
         };
         match attempt.send(journal, sink, courtesy).await {
@@ -136,7 +144,7 @@ struct Attempt<'a> {
     shared: &'a Arc<Shared>,
     lease: &'a Lease,
     prepared: &'a Prepared,
-    body: &'a Bytes,
+    key: Option<&'a Key>,
     caller: &'a Caller,
 }
 
@@ -154,10 +162,14 @@ impl Attempt<'_> {
             client_headers: &self.client_headers(),
             names: Names { session: self.caller.session(), thread: &self.caller.conversation },
             dialect: self.prepared.dialect,
-            body: self.body.clone(),
+            body: &self.prepared.body,
+            key: self.key,
         };
-        let opening = shared.upstream.open(outgoing);
-        let opened = match courtesy.attend(sink, shared.timers.silence, opening).await {
+        let mut sent = Sent::nothing();
+        let opening = shared.upstream.open(outgoing, &mut sent);
+        let waited = courtesy.attend(sink, shared.timers.silence, opening).await;
+        journal.sent(&sent, self.prepared.body.items().len());
+        let opened = match waited {
             Waited::Got(Ok(opened)) => opened,
             Waited::Got(Err(failure)) => return Relayed::Failed(failure),
             Waited::Gone => return Relayed::Ended(cancelled()),
@@ -189,7 +201,7 @@ impl Attempt<'_> {
             courtesy,
             headers: opened.passed_on.clone(),
             strip_namespace: self.prepared.strip_namespace,
-            upstream_bytes: self.body.len(),
+            input_bytes: self.prepared.body.size(),
         };
         relay.run(opened).await
     }
@@ -216,6 +228,15 @@ impl Attempt<'_> {
             catalogs::refresh_if_changed(self.shared, &self.lease.account, etag);
         }
     }
+}
+
+/// Turns of one conversation that can continue each other: those for one model, with tools or without.
+fn lane(body: &Body) -> u64 {
+    let tools = body.get("tools").is_some_and(|tools| tools.get() != "[]")
+        || body.items().first().is_some_and(|item| item.kind() == wire::ADDITIONAL_TOOLS);
+    let mut hasher = DefaultHasher::new();
+    (body.model(), tools).hash(&mut hasher);
+    hasher.finish()
 }
 
 fn known(shared: &Shared) -> Vec<String> {

@@ -18,6 +18,7 @@ use super::caller::Caller;
 use super::clock::now_ms;
 use super::live::Live;
 use crate::store::{CallRow, Fact, Store, TurnRow};
+use crate::upstream::open::{Input, Sent, Socket, Transport};
 
 /// How a turn ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,8 +91,6 @@ impl Journal {
     ) -> Self {
         let started_at = now_ms();
         let row = TurnRow {
-            id: turn_id(started_at),
-            started_at,
             conversation: caller.conversation.clone(),
             parent: caller.parent.clone(),
             client: caller.client.clone(),
@@ -99,23 +98,8 @@ impl Journal {
             mode: decision.mode,
             dialect: decision.dialect,
             mode_reason: decision.reason.clone(),
-            account: None,
-            account_reason: None,
-            moves: 0,
-            transport: "sse".into(),
-            accepted_ms: None,
-            first_event_ms: None,
-            committed_ms: None,
-            ended_ms: None,
-            request_bytes: bytes(request_bytes),
-            upstream_bytes: 0,
-            input_tokens: None,
-            cached_tokens: None,
-            output_tokens: None,
-            reasoning_tokens: None,
-            outcome: None,
-            error_code: None,
-            error_message: None,
+            request_bytes: count(request_bytes),
+            ..TurnRow::begun(turn_id(started_at), started_at)
         };
         let (store, live) = (shared.store.clone(), Arc::clone(&shared.live));
         store.record(Fact::Turn(row.clone()));
@@ -137,7 +121,7 @@ impl Journal {
     }
 
     /// The turn goes out with an account; a second time is a move.
-    pub fn leased(&mut self, account: &str, reason: &str, upstream_bytes: usize) {
+    pub fn leased(&mut self, account: &str, reason: &str) {
         if self.row.account.is_some() {
             self.row.moves += 1;
         }
@@ -146,7 +130,21 @@ impl Journal {
             Some(code) => format!("{reason}; moved after {code}"),
             None => reason.to_owned(),
         });
-        self.row.upstream_bytes += bytes(upstream_bytes);
+        self.live.turn(&self.row);
+    }
+
+    /// The turn's `items` left in this way.
+    pub fn sent(&mut self, sent: &Sent, items: usize) {
+        self.row.upstream_bytes += count(sent.bytes);
+        self.row.input_items = Some(count(items));
+        let (transport, socket) = (sent.transport, sent.socket);
+        self.row.transport = if transport == Transport::Ws { "ws" } else { "sse" }.into();
+        self.row.socket =
+            socket.map(|socket| if socket == Socket::New { "new" } else { "reused" }.into());
+        (self.row.new_items, self.row.whole_reason) = match &sent.input {
+            Input::New { items } => (Some(count(*items)), None),
+            Input::Whole(why) => (None, Some(why.clone()).filter(|why| !why.is_empty())),
+        };
         self.live.turn(&self.row);
     }
 
@@ -246,6 +244,6 @@ fn turn_id(at_ms: i64) -> String {
     format!("{at_ms:011x}{:08x}", u32::from_be_bytes(chance))
 }
 
-fn bytes(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
+fn count(number: usize) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
 }

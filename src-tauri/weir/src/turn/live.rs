@@ -145,37 +145,9 @@ impl Live {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_core::dialect::mode::{Dialect, ServingMode};
 
     fn row(id: &str) -> TurnRow {
-        TurnRow {
-            id: id.into(),
-            started_at: 1,
-            conversation: "c".into(),
-            parent: None,
-            client: "test".into(),
-            model: "m".into(),
-            mode: ServingMode::Auto,
-            dialect: Dialect::Full,
-            mode_reason: String::new(),
-            account: None,
-            account_reason: None,
-            moves: 0,
-            transport: "sse".into(),
-            accepted_ms: None,
-            first_event_ms: None,
-            committed_ms: None,
-            ended_ms: None,
-            request_bytes: 0,
-            upstream_bytes: 0,
-            input_tokens: None,
-            cached_tokens: None,
-            output_tokens: None,
-            reasoning_tokens: None,
-            outcome: None,
-            error_code: None,
-            error_message: None,
-        }
+        TurnRow { conversation: "c".into(), ..TurnRow::begun(id.into(), 1) }
     }
 
     fn call(id: &str) -> CallRow {

@@ -20,8 +20,9 @@ use super::progress::Progress;
 use super::sink::{Gone, Sink};
 use super::verdict;
 use crate::accounts::account::AccountId;
-use crate::accounts::quota;
+use crate::accounts::quota::{self, Window};
 use crate::upstream::failure::{Failure, Source};
+use crate::upstream::headers;
 use crate::upstream::open::Opened;
 use crate::upstream::stream::Broken;
 
@@ -44,7 +45,8 @@ pub struct Relay<'a> {
     /// Headers of the backend's answer that go with the client's.
     pub headers: HeaderMap,
     pub strip_namespace: bool,
-    pub upstream_bytes: usize,
+    /// The size of the whole input, also where only the end of it was sent.
+    pub input_bytes: usize,
 }
 
 impl Relay<'_> {
@@ -108,7 +110,8 @@ impl Relay<'_> {
         match role {
             Role::Control => self.control(&event),
             Role::Error | Role::Failed | Role::Incomplete if !progress.committed() => {
-                if let Some(failure) = failure_of(&event, role) {
+                if let Some(mut failure) = failure_of(&event, role) {
+                    failure.learn_from(&self.told(&event));
                     return Ok(Some(Relayed::Failed(failure)));
                 }
             }
@@ -148,6 +151,16 @@ impl Relay<'_> {
             }
         }
         Ok(None)
+    }
+
+    /// What an event tells in headers, which a connection has no other place for.
+    fn told(&self, event: &Event<'_>) -> Vec<Window> {
+        let said =
+            serde_json::from_str(event.raw).ok().filter(|_| event.raw.contains("\"headers\""));
+        let headers = said.map(|said| headers::of_event(&said)).unwrap_or_default();
+        let windows = quota::from_headers(|name| headers.get(name)?.to_str().ok());
+        self.shared.pool.observe(&self.account, &windows, now_s());
+        windows
     }
 
     /// What the backend says beside the answer.
@@ -238,7 +251,7 @@ impl Relay<'_> {
         }
         let (kind, data) = match (&end.error, role) {
             (None, Role::Completed) => {
-                let estimate = usage.is_none().then(|| progress.estimate(self.upstream_bytes));
+                let estimate = usage.is_none().then(|| progress.estimate(self.input_bytes));
                 ("response.completed", ending::completed(event.raw, &event.kind, estimate.as_ref()))
             }
             (None, _) => (event.kind.as_ref(), event.raw.to_owned()),
@@ -273,7 +286,7 @@ impl Relay<'_> {
     /// clients answer by sending the request again.
     async fn lost(&mut self, progress: &Progress) -> Result<Option<Relayed>, Gone> {
         if progress.all_complete() {
-            let (completed, answer) = progress.completed_by_weir(self.upstream_bytes);
+            let (completed, answer) = progress.completed_by_weir(self.input_bytes);
             if self.sink.whole() {
                 self.sink.answer_whole(answer);
             } else {

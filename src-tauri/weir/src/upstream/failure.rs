@@ -9,6 +9,8 @@
 use serde_json::Value;
 use weir_core::dialect::event;
 
+use crate::accounts::quota::Window;
+
 /// Whose fault a failure is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -78,6 +80,14 @@ impl Failure {
         failure.status = if status >= 400 { status } else { 502 };
         failure.body = said.is_some().then(|| body.to_vec());
         failure
+    }
+
+    /// A limit that does not say when it ends ends with the window that is used up.
+    pub fn learn_from(&mut self, windows: &[Window]) {
+        if self.source == Source::Limit && self.resets_at.is_none() {
+            let used_up = windows.iter().filter(|window| window.used_percent >= 100.0);
+            self.resets_at = used_up.filter_map(|window| window.resets_at).max();
+        }
     }
 
     /// A failure that arrived inside a stream.

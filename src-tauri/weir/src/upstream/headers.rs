@@ -82,6 +82,16 @@ pub fn for_client(answer: &HeaderMap) -> HeaderMap {
     headers
 }
 
+/// The headers that an event carries, where no answer's head could.
+pub fn of_event(event: &serde_json::Map<String, serde_json::Value>) -> HeaderMap {
+    let said = event.get("headers").and_then(serde_json::Value::as_object);
+    let pairs = said.into_iter().flatten().filter_map(|(name, value)| {
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        Some((name, HeaderValue::from_str(value.as_str()?).ok()?))
+    });
+    pairs.collect()
+}
+
 /// The headers of one request of `account`. Errors: the token or the account id is not a header value.
 pub fn for_account(account: &Account) -> Result<HeaderMap, http::header::InvalidHeaderValue> {
     let mut headers = HeaderMap::new();

@@ -8,6 +8,8 @@
 pub mod catalog;
 pub mod failure;
 pub mod headers;
+mod held;
 pub mod open;
+pub mod sockets;
 pub mod stream;
 pub mod usage;

@@ -1,14 +1,20 @@
-//! Sends one turn and returns its events.
+//! Sends one turn and returns its events: over its conversation's connection where it can, else as a request of its own.
 //!
-//! **Invariant**: a request is sent once; whether it is sent again is the turn's decision.
+//! **Invariant**: the backend gets a turn once, unless it says that it did nothing with it; whether it is sent again then is
+//! the turn's decision.
+
+use std::sync::Arc;
 
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use weir_core::dialect::body::Body;
 use weir_core::dialect::mode::Dialect;
 use weir_core::dialect::wire;
 
 use super::failure::{Failure, Source};
 use super::headers::{self, Names};
+use super::held::{self, Otherwise};
+use super::sockets::{Key, Sockets};
 use super::stream::{Events, error_text};
 use crate::accounts::account::Account;
 use crate::accounts::quota::{self, Window};
@@ -22,6 +28,10 @@ pub struct Upstream {
     client: reqwest::Client,
     /// For backends on this machine, to which no proxy leads.
     local: reqwest::Client,
+    /// The same two for handshakes, which HTTP/2 does not know.
+    handshakes: reqwest::Client,
+    local_handshakes: reqwest::Client,
+    sockets: Arc<Sockets>,
 }
 
 /// One turn on its way out.
@@ -32,7 +42,58 @@ pub struct Outgoing<'a> {
     pub client_headers: &'a HeaderMap,
     pub names: Names<'a>,
     pub dialect: Dialect,
-    pub body: bytes::Bytes,
+    pub body: &'a Body,
+    /// Whose connection it may use. None: it goes as a request of its own.
+    pub key: Option<&'a Key>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    Sse,
+    Ws,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Socket {
+    New,
+    Reused,
+}
+
+/// What was sent of a turn's input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// Only the last `items` of all.
+    New { items: usize },
+    /// Everything, and why, in words.
+    Whole(String),
+}
+
+/// How a turn went out, as far as it has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sent {
+    pub transport: Transport,
+    pub socket: Option<Socket>,
+    pub input: Input,
+    /// Of all tries together.
+    pub bytes: usize,
+}
+
+impl Sent {
+    /// Nothing was sent yet.
+    pub fn nothing() -> Self {
+        let input = Input::Whole(String::new());
+        Self { transport: Transport::Sse, socket: None, input, bytes: 0 }
+    }
+
+    pub(super) fn note(
+        &mut self,
+        transport: Transport,
+        socket: Option<Socket>,
+        input: Input,
+        bytes: usize,
+    ) {
+        *self = Self { transport, socket, input, bytes: self.bytes + bytes };
+    }
 }
 
 /// A stream that the backend has begun.
@@ -55,32 +116,64 @@ impl Upstream {
                 .tcp_nodelay(true)
                 .connect_timeout(std::time::Duration::from_secs(15))
         };
-        Ok(Self { client: builder().build()?, local: builder().no_proxy().build()? })
+        let handshakes = || builder().http1_only().pool_max_idle_per_host(0);
+        Ok(Self {
+            client: builder().build()?,
+            local: builder().no_proxy().build()?,
+            handshakes: handshakes().build()?,
+            local_handshakes: handshakes().no_proxy().build()?,
+            sockets: Arc::default(),
+        })
     }
 
     /// The client that reaches a backend.
     pub(super) fn client(&self, base_url: &str) -> &reqwest::Client {
-        let loopback = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
-        if loopback.iter().any(|start| base_url.starts_with(start)) {
-            &self.local
-        } else {
-            &self.client
-        }
+        if is_loopback(base_url) { &self.local } else { &self.client }
     }
 
-    pub async fn open(&self, turn: Outgoing<'_>) -> Result<Opened, Failure> {
+    /// The client that shakes hands with a backend.
+    pub(super) fn handshakes(&self, base_url: &str) -> &reqwest::Client {
+        if is_loopback(base_url) { &self.local_handshakes } else { &self.handshakes }
+    }
+
+    pub(super) fn sockets(&self) -> &Arc<Sockets> {
+        &self.sockets
+    }
+
+    /// Closes what is kept open between turns.
+    pub async fn close(&self) {
+        self.sockets.close().await;
+    }
+
+    /// Sends a turn, and waits until the backend has taken it or not. `sent` is told what leaves before it does.
+    pub async fn open(&self, turn: Outgoing<'_>, sent: &mut Sent) -> Result<Opened, Failure> {
+        let why = match turn.key {
+            Some(key) => match held::open(self, &turn, key, sent).await {
+                Ok(opened) => return Ok(opened),
+                Err(Otherwise::Failed(failure)) => return Err(failure),
+                Err(Otherwise::NotNow(why)) => why.sentence(),
+            },
+            None => String::new(),
+        };
+        self.request(turn, why, sent).await
+    }
+
+    /// Sends a turn as a request of its own.
+    async fn request(
+        &self,
+        turn: Outgoing<'_>,
+        why: String,
+        sent: &mut Sent,
+    ) -> Result<Opened, Failure> {
         let url = format!("{}{}", turn.account.base_url, wire::RESPONSES_PATH);
         let headers =
             headers::for_turn(turn.account, turn.client_headers, turn.names, turn.dialect)
                 .map_err(|_| unusable_token(turn.account))?;
-        let sent = self
-            .client(&turn.account.base_url)
-            .post(url)
-            .headers(headers)
-            .body(turn.body)
-            .send()
-            .await;
-        let answer = sent.map_err(|error| not_sent(&error))?;
+        let body = bytes::Bytes::from(turn.body.to_bytes());
+        sent.note(Transport::Sse, None, Input::Whole(why), body.len());
+        let answer =
+            self.client(&turn.account.base_url).post(url).headers(headers).body(body).send().await;
+        let answer = answer.map_err(|error| not_sent(&error))?;
         let status = answer.status();
         let windows = windows(answer.headers());
         if !status.is_success() {
@@ -88,10 +181,7 @@ impl Upstream {
                 answer.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
             let mut failure = Failure::from_status(status.as_u16(), &beginning(answer).await);
             failure.retry_after = retry_after;
-            if failure.source == Source::Limit && failure.resets_at.is_none() {
-                let used_up = windows.iter().filter(|window| window.used_percent >= 100.0);
-                failure.resets_at = used_up.filter_map(|window| window.resets_at).max();
-            }
+            failure.learn_from(&windows);
             return Err(failure);
         }
         let text = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
@@ -117,6 +207,11 @@ impl Upstream {
             events: Events::new(answer.bytes_stream()),
         })
     }
+}
+
+fn is_loopback(base_url: &str) -> bool {
+    let loopback = ["http://127.0.0.1:", "http://localhost:", "http://[::1]:"];
+    loopback.iter().any(|start| base_url.starts_with(start))
 }
 
 fn windows(headers: &HeaderMap) -> Vec<Window> {

@@ -66,6 +66,11 @@ impl Events {
         Self { inner: events.boxed() }
     }
 
+    /// Events that are framed already.
+    pub fn of(events: impl Stream<Item = Result<String, Broken>> + Send + 'static) -> Self {
+        Self { inner: events.boxed() }
+    }
+
     pub async fn next(&mut self) -> Option<Result<String, Broken>> {
         self.inner.next().await
     }
