@@ -78,7 +78,7 @@ mod tests {
         let request = json!({"model": "m", "input": [{"role": "user", "content": "a"}], "client_metadata": {"k": "v"}});
         let body = body(request.clone());
         let full = read(&frame(&body, &step(None, &body), None, Dialect::Full, None));
-        let mut expected = request.clone();
+        let mut expected = request;
         expected["type"] = json!("response.create");
         assert_eq!(full, expected);
         let lite = read(&frame(&body, &step(None, &body), None, Dialect::Lite, Some("state")));
@@ -102,7 +102,7 @@ mod tests {
         let answer = json!({"type": "message", "role": "assistant", "content": []});
         let answer = Item::parse(serde_json::value::to_raw_value(&answer).expect("JSON"));
         let seen = Seen::new(&first, vec![answer.clone()], "resp_1".into());
-        let mut next = first.clone();
+        let mut next = first;
         next.items_mut().push(answer);
         let new = json!({"role": "user", "content": "b"});
         next.items_mut().push(Item::parse(serde_json::value::to_raw_value(&new).expect("JSON")));
