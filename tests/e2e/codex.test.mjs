@@ -17,7 +17,7 @@ import {
 } from './harness/dialect.mjs';
 import { withEvidence } from './harness/evidence.mjs';
 import { runCodex } from './harness/codex.mjs';
-import { bytes, offeredTools, outputs } from './harness/record.mjs';
+import { bytes, bytesRead, offeredTools, outputs } from './harness/record.mjs';
 import { AT_ONCE } from './harness/scenario.mjs';
 import { snippet } from './harness/snippets.mjs';
 import { addRow } from './harness/table.mjs';
@@ -75,7 +75,7 @@ describe('Codex CLI runs two commands', () => {
       work: '2 commands',
       parentTurns: requests.length,
       atOnce: FILES.every((name) => run.files[name] === 'yes\n') ? 2 : 1,
-      parentBytes: bytes(requests),
+      parentBytes: bytesRead(requests),
       totalBytes: bytes(requests),
       seconds: run.seconds,
     });

@@ -14,7 +14,7 @@ import {
 } from './harness/dialect.mjs';
 import { withEvidence } from './harness/evidence.mjs';
 import { runOpenCode, tasks } from './harness/opencode.mjs';
-import { bytes, mostAtOnce, outputs, turns, upstreamIntervals } from './harness/record.mjs';
+import { bytes, bytesRead, mostAtOnce, outputs, turns, upstreamIntervals } from './harness/record.mjs';
 import { answersAgainstTheOrder } from './harness/scenario.mjs';
 import { snippet } from './harness/snippets.mjs';
 import { addRow } from './harness/table.mjs';
@@ -59,7 +59,7 @@ for (const count of [3, 8]) {
         work: `${count} subagents`,
         parentTurns: parent.length,
         atOnce: mostAtOnce(upstreamIntervals(children)),
-        parentBytes: bytes(parent),
+        parentBytes: bytesRead(parent),
         totalBytes: bytes(requests),
         seconds: run.seconds,
       };
@@ -108,7 +108,7 @@ for (const count of [3, 8]) {
         const expected = 2 / (count + 1);
         assert.ok(
           Math.abs(share - expected) < 0.1,
-          `the parent sends ${share.toFixed(2)} of the bytes, expected about ${expected.toFixed(2)}`,
+          `the parent's model reads ${share.toFixed(2)} of the bytes, expected about ${expected.toFixed(2)}`,
         );
       }),
     );

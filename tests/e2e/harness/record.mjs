@@ -12,8 +12,13 @@
  * @property {string} path
  * @property {string | null} account
  * @property {[string, string][]} headers
- * @property {number} bytes length of the body
- * @property {any} body
+ * @property {number} bytes length of the body, or of the frame
+ * @property {any} sent the body or the frame
+ * @property {any} body the whole request: of a frame, with the history that its connection held
+ * @property {'http' | 'ws'} transport
+ * @property {number | null} socket of a frame
+ * @property {number} input_items sent
+ * @property {number} history_items that they stand for
  * @property {string} model
  * @property {boolean} lite
  * @property {string | null} conversation
@@ -26,6 +31,8 @@
  */
 
 const LITE_MARKER = 'x-openai-internal-codex-responses-lite';
+/** The same in a frame, which has no headers of its own. */
+const LITE_METADATA = 'ws_request_header_x_openai_internal_codex_responses_lite';
 
 /**
  * @param {string} text JSON lines; a last line without its end is still being written
@@ -36,11 +43,19 @@ export function parseRecord(text) {
     .slice(0, text.lastIndexOf('\n') + 1)
     .split('\n')
     .filter(Boolean);
-  return lines.map((line) => JSON.parse(line)).sort((a, b) => a.number - b.number);
+  const requests = lines.map((line) => JSON.parse(line)).map((r) => ({ ...r, sent: r.body, body: r.whole ?? r.body }));
+  return requests.sort((a, b) => a.number - b.number);
 }
 
-/** @param {Received} request @returns {string | undefined} the value of the marker of a Lite turn */
-export const liteMarker = (request) => request.headers.find(([name]) => name.toLowerCase() === LITE_MARKER)?.[1];
+/** @param {Received} request @returns {string | undefined} the value of the marker of a Lite turn, wherever it is said */
+export const liteMarker = ({ headers, sent }) =>
+  headers.find(([name]) => name.toLowerCase() === LITE_MARKER)?.[1] ?? sent?.client_metadata?.[LITE_METADATA];
+
+/**
+ * A handshake that was refused; an accepted one is recorded by its frames.
+ * @param {Received} request
+ */
+export const isHandshake = ({ transport, socket }) => transport === 'ws' && socket === null;
 
 /**
  * Names of the tools that a body offers, wherever its dialect puts them, out of their namespaces.
@@ -100,8 +115,11 @@ export function mostAtOnce(intervals) {
 export const upstreamIntervals = (requests) =>
   requests.map(({ arrived_ms, ended_ms }) => ({ start: arrived_ms, end: ended_ms ?? Infinity }));
 
-/** @param {Received[]} requests */
+/** What was sent. @param {Received[]} requests */
 export const bytes = (requests) => requests.reduce((sum, request) => sum + request.bytes, 0);
+
+/** What the model had to read, whether it was sent or held by the connection. @param {Received[]} requests */
+export const bytesRead = (requests) => requests.reduce((sum, { body }) => sum + JSON.stringify(body).length, 0);
 
 /**
  * The record in a few lines, for a failure report.

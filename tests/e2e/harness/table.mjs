@@ -11,6 +11,7 @@ import { pathToFileURL } from 'node:url';
 
 const OUT = join(import.meta.dirname, '../out');
 const ROWS = join(OUT, 'rows');
+const ROADS = join(OUT, 'roads');
 
 const NOTE =
   'The backend is scripted (weir serve --practice); the clients are real. Only bytes, order and overlap are measured, not a model.';
@@ -22,8 +23,8 @@ const NOTE =
  * @property {string} work what ran beside each other, e.g. "3 subagents"
  * @property {number} parentTurns
  * @property {number} atOnce most pieces of that work in progress at one instant
- * @property {number} parentBytes of the bodies of the parent's turns
- * @property {number} totalBytes of all bodies that went upstream
+ * @property {number} parentBytes that the model reads in the parent's turns, sent or held by a connection
+ * @property {number} totalBytes of all that was sent upstream
  * @property {number} seconds
  */
 
@@ -34,10 +35,37 @@ const COLUMNS = [
   ['work', 'work', String],
   ['parent turns', 'parentTurns', String],
   ['most at once', 'atOnce', String],
-  ['parent input bytes', 'parentBytes', (n) => n.toLocaleString('en')],
-  ['upstream bytes', 'totalBytes', (n) => n.toLocaleString('en')],
+  ['parent reads bytes', 'parentBytes', (n) => n.toLocaleString('en')],
+  ['sent upstream', 'totalBytes', (n) => n.toLocaleString('en')],
   ['wall s', 'seconds', (n) => n.toFixed(1)],
 ];
+
+/**
+ * One long conversation on one of the roads.
+ * @typedef {object} Road
+ * @property {string} client
+ * @property {'SSE' | 'held'} road
+ * @property {number} turns
+ * @property {number} deltas turns that sent only what was new
+ * @property {number} sent bytes
+ * @property {number} cachedShare of the input tokens of all turns, in percent; modelled by the practice upstream
+ */
+
+/** @type {[string, keyof Road, (value: any) => string][]} */
+const ROADS_COLUMNS = [
+  ['client', 'client', String],
+  ['road', 'road', String],
+  ['turns', 'turns', String],
+  ['delta turns', 'deltas', String],
+  ['sent bytes', 'sent', (n) => n.toLocaleString('en')],
+  ['cached (modelled)', 'cachedShare', (n) => `${n.toFixed(0)} %`],
+];
+
+/** @param {Road} road */
+export async function addRoad(road) {
+  await mkdir(ROADS, { recursive: true });
+  await writeFile(join(ROADS, `${road.client}-${road.road}.json`.replaceAll(' ', '-')), JSON.stringify(road));
+}
 
 /** @param {Row} row */
 export async function addRow(row) {
@@ -46,10 +74,13 @@ export async function addRow(row) {
   await writeFile(join(ROWS, `${name}.json`), JSON.stringify(row));
 }
 
-/** @param {Row[]} rows */
-export function layOut(rows) {
-  const cells = [COLUMNS.map(([title]) => title), ...rows.map((row) => COLUMNS.map(([, key, show]) => show(row[key])))];
-  const widths = COLUMNS.map((_, column) => Math.max(...cells.map((line) => line[column].length)));
+/**
+ * @param {any[]} rows
+ * @param {[string, string, (value: any) => string][]} columns
+ */
+export function layOut(rows, columns = COLUMNS) {
+  const cells = [columns.map(([title]) => title), ...rows.map((row) => columns.map(([, key, show]) => show(row[key])))];
+  const widths = columns.map((_, column) => Math.max(...cells.map((line) => line[column].length)));
   const line = (texts) =>
     texts
       .map((text, i) => (i < 3 ? text.padEnd(widths[i]) : text.padStart(widths[i])))
@@ -59,10 +90,14 @@ export function layOut(rows) {
   return [head, '-'.repeat(head.length), ...body, '', NOTE, ''].join('\n');
 }
 
+/** @param {string} folder */
+async function rowsOf(folder) {
+  const names = (await readdir(folder).catch(() => [])).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  return Promise.all(names.map(async (name) => JSON.parse(await readFile(join(folder, name), 'utf8'))));
+}
+
 async function print() {
-  const names = (await readdir(ROWS).catch(() => [])).sort((a, b) => a.localeCompare(b, 'en', { numeric: true }));
-  const rows = await Promise.all(names.map(async (name) => JSON.parse(await readFile(join(ROWS, name), 'utf8'))));
-  const text = layOut(rows);
+  const text = `${layOut(await rowsOf(ROWS))}\n${layOut(await rowsOf(ROADS), ROADS_COLUMNS)}`;
   await writeFile(join(OUT, 'table.txt'), text);
   process.stdout.write(`\n${text}`);
 }

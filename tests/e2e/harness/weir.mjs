@@ -9,7 +9,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Child, endAll } from './process.mjs';
-import { parseRecord } from './record.mjs';
+import { isHandshake, parseRecord } from './record.mjs';
 import { sandbox } from './sandbox.mjs';
 
 const START_LIMIT_MS = 30_000;
@@ -134,7 +134,7 @@ export class Weir {
     for (;;) {
       const all = (await this.record()).filter(({ number }) => number > mark);
       const gapless = all.every(({ number }, i) => number === mark + i + 1);
-      const requests = all.filter(({ path }) => path.endsWith('/responses'));
+      const requests = all.filter((request) => request.path.endsWith('/responses') && !isHandshake(request));
       if (gapless && enough(requests)) return requests;
       if (performance.now() > until) {
         throw new Error(`the record is not complete after ${RECORD_LIMIT_MS} ms (gapless: ${gapless})`);

@@ -34,6 +34,9 @@ pub struct Received {
     pub bytes: usize,
     /// The body; null when there was none or it was not JSON.
     pub body: Value,
+    /// The whole request that a frame stands for, as a request of its own would say it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Value>,
     /// `model` of the body, or empty.
     pub model: String,
     /// Whether it carried the Lite marker.

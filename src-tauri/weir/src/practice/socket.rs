@@ -199,6 +199,7 @@ impl Socket {
             socket: Some(self.open.number),
             previous_response_id: frame.previous.clone(),
             history_items: frame.input().len(),
+            whole: Some(frame.body.clone()),
             ..caller::received(&self.headers, &path, ask, bytes, Some(&self.account))
         }
     }
