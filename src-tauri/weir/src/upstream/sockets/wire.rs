@@ -207,7 +207,10 @@ fn way_to(peer: SocketAddr) -> Option<IpAddr> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use tokio::io::DuplexStream;
+    use std::collections::HashMap;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
+    use tokio::net::TcpListener;
 
     use super::*;
 
@@ -245,6 +248,52 @@ pub(super) mod tests {
         assert!(matches!(ours.hear().await, Heard::Broken(Broken::TooLong)));
         drop(ours);
         sending.await.expect("no panic");
+    }
+
+    const YES: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: {}\r\n";
+
+    /// Shakes hands with a server that answers so; `{}` stands for the right answer to the key.
+    async fn dialled(answer: String) -> Result<(), Refused> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("a port");
+        let url = format!("http://{}/", listener.local_addr().expect("bound"));
+        let serving = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a client");
+            let mut asked = Vec::new();
+            while !asked.ends_with(b"\r\n\r\n") {
+                asked.push(stream.read_u8().await.expect("a byte"));
+            }
+            let asked = String::from_utf8(asked).expect("text");
+            let values: HashMap<_, _> = asked
+                .lines()
+                .filter_map(|line| line.split_once(": "))
+                .map(|(name, value)| (name.to_ascii_lowercase(), value))
+                .collect();
+            assert!(!values.contains_key("sec-websocket-extensions"), "nothing is offered");
+            let right = derive_accept_key(values["sec-websocket-key"].as_bytes());
+            let answer = answer.replace("{}", &right);
+            stream.write_all(answer.as_bytes()).await.expect("sent");
+            stream
+        });
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let dialled = Wire::dial(&client, &url, HeaderMap::new(), TOKEN).await.map(drop);
+        drop(serving.await.expect("no panic"));
+        dialled
+    }
+
+    #[tokio::test]
+    async fn only_the_answer_to_this_handshake_opens_a_connection() {
+        assert!(dialled(format!("{YES}\r\n")).await.is_ok());
+        let another = YES.replace("{}", "bm90IHRoZSByaWdodCBvbmU=");
+        assert!(matches!(dialled(format!("{another}\r\n")).await, Err(Refused::Failed(_))));
+        let refused = "HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\n\r\n";
+        assert!(matches!(dialled(refused.to_owned()).await, Err(Refused::Status(426))));
+    }
+
+    #[tokio::test]
+    async fn compression_that_was_not_offered_is_no_connection() {
+        let packed = format!("{YES}sec-websocket-extensions: permessage-deflate\r\n\r\n");
+        let refused = dialled(packed).await;
+        assert!(matches!(refused, Err(Refused::Failed(cause)) if cause.contains("extension")));
     }
 
     #[test]
