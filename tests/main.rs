@@ -26,6 +26,8 @@ mod headless;
 mod held;
 /// What is emitted and booked, and that nothing else is kept.
 mod journal;
+/// Requests that come again and again.
+mod loops;
 /// The catalog in both shapes.
 mod models;
 /// auto, lite and full, and that only the user chooses.

@@ -75,6 +75,11 @@ impl Body {
         model.clone_into(&mut self.model);
     }
 
+    /// The names of the fields in order; `model` is among them, `input` is not.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.fields.names().filter(|name| *name != "input")
+    }
+
     /// A field's raw value. `input` is not among them: see [`Body::items`].
     pub fn get(&self, field: &str) -> Option<&RawValue> {
         if field == "input" { None } else { self.fields.get(field) }

@@ -98,7 +98,7 @@ impl Item {
     }
 
     /// Whether the model wrote this: an answer, a thought, a call (hosted ones too).
-    fn is_said_by_model(&self) -> bool {
+    pub fn is_said_by_model(&self) -> bool {
         self.role() == Some("assistant")
             || self.kind() == "reasoning"
             || self.kind().ends_with("_call")

@@ -77,6 +77,7 @@ async fn one(
             client: "weir-probe".into(),
             codex: false,
             conversation,
+            named: false,
             parent: None,
             group: None,
             headers: HeaderMap::new(),

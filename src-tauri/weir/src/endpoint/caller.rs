@@ -22,17 +22,17 @@ pub fn derive(headers: &HeaderMap, body: &Body) -> Caller {
     };
     let cache_key =
         || body.text("prompt_cache_key").filter(|key| !key.is_empty()).map(|key| bounded(&key));
-    let conversation = header("thread-id")
-        .or_else(|| header("x-session-id"))
-        .or_else(|| header("session-id"))
-        .or_else(cache_key)
-        .unwrap_or_else(|| opening(body));
+    let said =
+        header("thread-id").or_else(|| header("x-session-id")).or_else(|| header("session-id"));
+    let named = said.is_some();
+    let conversation = said.or_else(cache_key).unwrap_or_else(|| opening(body));
     let parent = header("x-parent-session-id").or_else(|| header("x-codex-parent-thread-id"));
     Caller {
         client: client(headers),
         codex: is_codex(headers),
         parent: parent.filter(|parent| *parent != conversation),
         conversation,
+        named,
         group: header("session-id").or_else(cache_key),
         headers: headers.clone(),
     }
@@ -105,7 +105,8 @@ mod tests {
         let named = r#"{"model":"m","input":"hi","prompt_cache_key":"key"}"#;
         let all = [("thread-id", "t"), ("x-session-id", "x"), ("session-id", "s")];
         for (skip, name) in [(0, "t"), (1, "x"), (2, "s"), (3, "key")] {
-            assert_eq!(derive(&headers(&all[skip..]), &body(named)).conversation, name);
+            let caller = derive(&headers(&all[skip..]), &body(named));
+            assert_eq!((caller.conversation.as_str(), caller.named), (name, skip < 3));
         }
     }
 

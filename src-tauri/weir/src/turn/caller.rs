@@ -12,6 +12,8 @@ pub struct Caller {
     pub codex: bool,
     /// The conversation this turn belongs to.
     pub conversation: String,
+    /// The client said so itself, in a header, as an agent does that keeps to a conversation.
+    pub named: bool,
     /// The conversation that started this one.
     pub parent: Option<String>,
     /// Conversations that share a session: a soft affinity.

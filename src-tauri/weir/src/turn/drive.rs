@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
 use http::HeaderMap;
+use tokio::time::Instant;
 use weir_core::dialect::body::Body;
 use weir_core::dialect::mode::Decision;
 use weir_core::dialect::prepare::{Prepared, prepare};
@@ -17,6 +18,7 @@ use super::courtesy::{Courtesy, Waited};
 use super::decide::{carried, decide, of_trial};
 use super::ending::Bad;
 use super::journal::{End, Journal};
+use super::loops::Ended;
 use super::relay::{Relay, Relayed, cancelled};
 use super::sink::Sink;
 use super::{Order, Shared, catalogs, verdict};
@@ -36,6 +38,10 @@ const MOVES: usize = 2;
 
 pub async fn drive(shared: Arc<Shared>, order: Order, mut sink: Sink) {
     let mut courtesy = Courtesy::new(shared.timers, shared.stop.clone());
+    // A probe repeats itself on purpose.
+    let asks = order.trial.is_none();
+    let pass =
+        asks.then(|| shared.loops.begin(&order.caller, &order.body, Instant::now())).transpose();
     let ready = courtesy.attend(&mut sink, shared.timers.silence, catalogs::ensure(&shared)).await;
     let decision = match &order.trial {
         Some(trial) => of_trial(trial),
@@ -43,12 +49,29 @@ pub async fn drive(shared: Arc<Shared>, order: Order, mut sink: Sink) {
     };
     let mut journal =
         Journal::open(&shared, &order.caller, &order.body, order.request_bytes, &decision);
-    let end = match ready {
-        Waited::Gone => cancelled(),
-        _ => run(&shared, order, &decision, &mut journal, &mut sink, &mut courtesy).await,
+    let (end, pass) = match (ready, pass) {
+        (Waited::Gone, pass) => (cancelled(), pass.ok().flatten()),
+        (_, Err(looping)) => (Bad::request(&looping).tell(&mut sink).await, None),
+        (_, Ok(pass)) => {
+            let end = run(&shared, order, &decision, &mut journal, &mut sink, &mut courtesy).await;
+            (end, pass)
+        }
     };
+    if let Some(pass) = pass {
+        shared.loops.end(pass, ended(&journal, &end), Instant::now());
+    }
     journal.close(&end);
     shared.live.touch();
+}
+
+/// Whether the client may ask the same again at once.
+fn ended(journal: &Journal, end: &End) -> Ended {
+    let told_to_wait =
+        end.error.as_ref().is_some_and(|(code, _)| code == wire::USAGE_LIMIT_REACHED);
+    if !journal.worked_on() || told_to_wait {
+        return Ended::Free;
+    }
+    if end.error.is_none() { Ended::Well } else { Ended::Badly }
 }
 
 async fn run(

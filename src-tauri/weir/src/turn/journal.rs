@@ -160,6 +160,11 @@ impl Journal {
         }
     }
 
+    /// The backend began to work on the turn.
+    pub fn worked_on(&self) -> bool {
+        self.row.accepted_ms.is_some()
+    }
+
     pub fn first_event(&mut self) {
         if self.row.first_event_ms.is_none() {
             self.row.first_event_ms = self.elapsed_ms();

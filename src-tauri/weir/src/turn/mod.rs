@@ -16,6 +16,7 @@ pub mod drive;
 pub mod ending;
 pub mod journal;
 pub mod live;
+pub mod loops;
 pub mod memory;
 pub mod modes;
 pub mod progress;
@@ -52,6 +53,8 @@ pub struct Shared {
     /// The account that gave each sticky routing state; to any other it means nothing.
     pub turn_states: Memory<AccountId>,
     pub catalogs: catalogs::Catalogs,
+    /// Requests that come again and again.
+    pub loops: loops::Loops,
     /// What watchers see.
     pub live: Arc<live::Live>,
     pub timers: Timers,
@@ -78,6 +81,7 @@ impl Shared {
             flat_calls: Memory::of(16_384),
             turn_states: Memory::of(1_024),
             catalogs: catalogs::Catalogs::default(),
+            loops: loops::Loops::new(timers.loops),
             live: Arc::new(live),
             timers,
             tasks: TaskTracker::new(),
@@ -97,6 +101,8 @@ pub struct Timers {
     pub silence: Duration,
     /// A backend that says nothing for this long after the commit point is taken for dead.
     pub idle: Duration,
+    /// When a client that repeats a request is stopped.
+    pub loops: loops::Bounds,
 }
 
 impl Default for Timers {
@@ -106,6 +112,7 @@ impl Default for Timers {
             comment: Duration::from_secs(10),
             silence: Duration::from_secs(90),
             idle: Duration::from_secs(300),
+            loops: loops::Bounds::default(),
         }
     }
 }
