@@ -11,16 +11,23 @@ use super::mode::{Dialect, ServingMode, resolve};
 use super::prepare::prepare;
 use super::refusal::Refusal;
 
-const CASES: [(&str, &str); 9] = [
+const CASES: [(&str, &str); 16] = [
     ("C25", include_str!("../../../../tests/fixtures/cases/C25/request.json")),
     ("C26", include_str!("../../../../tests/fixtures/cases/C26/request.json")),
     ("C27", include_str!("../../../../tests/fixtures/cases/C27/request.json")),
     ("C28", include_str!("../../../../tests/fixtures/cases/C28/request.json")),
     ("C29", include_str!("../../../../tests/fixtures/cases/C29/request.json")),
+    ("C33", include_str!("../../../../tests/fixtures/cases/C33/request.json")),
     ("C35", include_str!("../../../../tests/fixtures/cases/C35/request.json")),
+    ("C37", include_str!("../../../../tests/fixtures/cases/C37/request.json")),
+    ("C39", include_str!("../../../../tests/fixtures/cases/C39/request.json")),
+    ("C41", include_str!("../../../../tests/fixtures/cases/C41/request.json")),
     ("C47", include_str!("../../../../tests/fixtures/cases/C47/request.json")),
     ("C48", include_str!("../../../../tests/fixtures/cases/C48/request.json")),
+    ("C53", include_str!("../../../../tests/fixtures/cases/C53/request.json")),
+    ("C55", include_str!("../../../../tests/fixtures/cases/C55/request.json")),
     ("C57", include_str!("../../../../tests/fixtures/cases/C57/request.json")),
+    ("C104", include_str!("../../../../tests/fixtures/cases/C104/request.json")),
 ];
 
 /// The Responses bodies of a case: its own, its variants', those of its frames. Chat bodies are another protocol.
@@ -78,6 +85,14 @@ fn complaint(sent: &Value, dialect: Dialect) -> Option<&'static str> {
         ("message ids", items.into_iter().flatten().all(|item| id_fits(item, "message", "msg"))),
         ("call ids", items.into_iter().flatten().all(|item| id_fits(item, "function_call", "fc"))),
         ("reasoning ids", items.into_iter().flatten().all(|item| id_fits(item, "reasoning", "rs"))),
+        (
+            "short call ids",
+            items
+                .into_iter()
+                .flatten()
+                .all(|item| item["call_id"].as_str().is_none_or(|id| id.chars().count() <= 64)),
+        ),
+        ("each call is answered once", pairs(sent)),
         ("a choice needs tools", sent.get("tool_choice").is_none() || tools + item_tools > 0),
     ];
     let of_dialect = match dialect {
@@ -98,6 +113,24 @@ fn complaint(sent: &Value, dialect: Dialect) -> Option<&'static str> {
         ],
     };
     rules.into_iter().chain(of_dialect).find(|(_, kept)| !kept).map(|(rule, _)| rule)
+}
+
+/// Whether every call is followed by one output of its family, and every output has its call.
+fn pairs(sent: &Value) -> bool {
+    let mut open: Vec<(&str, &str)> = Vec::new();
+    for item in sent["input"].as_array().into_iter().flatten() {
+        let kind = item["type"].as_str().unwrap_or_default();
+        let id = item["call_id"].as_str().unwrap_or_default();
+        if let Some(family) = kind.strip_suffix("_output") {
+            let Some(place) = open.iter().position(|call| *call == (family, id)) else {
+                return false;
+            };
+            open.remove(place);
+        } else if kind.ends_with("_call") {
+            open.push((kind, id));
+        }
+    }
+    open.is_empty()
 }
 
 #[test]
@@ -136,6 +169,87 @@ fn c29_each_text_is_sent_once_and_in_order() {
                 assert_eq!(sent.matches(text).count(), 1, "{text}");
             }
             assert!(sent.find("SYS-ONE") < sent.find("SYS-TWO"));
+        }
+    }
+}
+
+#[test]
+fn c33_long_ids_stay_apart_and_the_same_in_every_turn() {
+    let ids = |body: &Value| -> Vec<String> {
+        let sent = send(body, ServingMode::Full).expect("sent");
+        let items = sent["input"].as_array().expect("a list");
+        items.iter().filter_map(|item| item["call_id"].as_str().map(str::to_owned)).collect()
+    };
+    let turns = bodies("C33");
+    let (first, second) = (ids(&turns[0]), ids(&turns[1]));
+    assert!(first[0] == first[2] && first[1] == first[3] && first[0] != first[1], "{first:?}");
+    assert_eq!(first[4], "call_short");
+    assert_eq!(first[..5], second[..5]);
+}
+
+#[test]
+fn c37_an_output_without_its_call_keeps_its_words_and_c39_a_call_is_answered_in_its_family() {
+    for (place, words) in [(0, "orphan text"), (1, "delegated: do the thing")] {
+        let sent = send(&bodies("C37")[place], ServingMode::Full).expect("sent");
+        assert_eq!(sent.to_string().matches(words).count(), 1, "{sent}");
+    }
+    let sent = send(&bodies("C39")[0], ServingMode::Full).expect("sent");
+    let kinds: Vec<_> =
+        sent["input"].as_array().expect("a list").iter().map(|item| &item["type"]).collect();
+    assert_eq!(
+        kinds,
+        [
+            "message",
+            "function_call",
+            "custom_tool_call",
+            "function_call",
+            "function_call_output",
+            "custom_tool_call_output",
+            "function_call_output",
+            "message"
+        ]
+    );
+    let whole = |body: &Value| body["input"].as_array().expect("a list").last().cloned();
+    assert_eq!(whole(&sent), whole(&bodies("C39")[0]));
+}
+
+#[test]
+fn c41_and_c104_items_that_nobody_knows_keep_their_place() {
+    // Where the dialect has another place for tools they move; what is not known never does.
+    for (case, mode) in
+        [("C41", ServingMode::Lite), ("C104", ServingMode::Full), ("C104", ServingMode::Lite)]
+    {
+        for body in bodies(case) {
+            let sent = send(&body, mode).expect("sent");
+            let client = body["input"].as_array().expect("a list");
+            let strangers: Vec<_> = sent["input"]
+                .as_array()
+                .expect("a list")
+                .iter()
+                .filter(|item| client.contains(item))
+                .collect();
+            assert_eq!(strangers, client.iter().collect::<Vec<_>>(), "{case} {mode:?}");
+        }
+    }
+    let sent = send(&bodies("C41")[0], ServingMode::Full).expect("sent");
+    assert_eq!(
+        sent["input"],
+        Value::from(bodies("C41")[0]["input"].as_array().expect("a list")[1..].to_vec())
+    );
+    assert_eq!(sent["tools"], bodies("C41")[0]["input"][0]["tools"]);
+}
+
+#[test]
+fn c53_and_c55_tools_are_sent_as_they_were_offered() {
+    for case in ["C53", "C55"] {
+        for body in bodies(case) {
+            let full = send(&body, ServingMode::Full).expect("sent");
+            assert_eq!(full["tools"], body["tools"], "{case}");
+            assert_eq!(full["text"], body["text"], "{case}");
+            assert_eq!(full["input"], body["input"], "{case}");
+            let lite = send(&body, ServingMode::Lite).expect("sent");
+            assert_eq!(lite["input"][0]["tools"], body["tools"], "{case}");
+            assert_eq!(lite["text"], body["text"], "{case}");
         }
     }
 }

@@ -11,6 +11,7 @@ pub mod event;
 pub mod item;
 pub mod mode;
 pub mod object;
+mod pairs;
 pub mod prepare;
 pub mod rebuild;
 pub mod refusal;

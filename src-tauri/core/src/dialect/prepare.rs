@@ -10,7 +10,7 @@ use super::full::to_full;
 use super::lite::to_lite;
 use super::mode::{Decision, Dialect};
 use super::refusal::Refusal;
-use super::{namespace, normalise, scrub};
+use super::{namespace, normalise, pairs, scrub};
 
 /// What goes upstream for one turn, and what must be undone in what comes back.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Prepared {
     pub dialect: Dialect,
     /// The caller's tools carry no namespace, so `functions` is taken off the calls that are returned to it.
     pub strip_namespace: bool,
+    /// How many items of the history were mended, for the log.
+    pub mended: usize,
 }
 
 /// Normalises, takes out client markers and rewrites into `decision.dialect`. Doing so twice is the same as once.
@@ -36,12 +38,13 @@ pub fn prepare(
     let strip_namespace = !namespace::is_known_to_caller(&body);
     scrub::scrub(&mut body);
     normalise::normalise(&mut body)?;
+    let mended = pairs::mend(&mut body);
     namespace::restore(&mut body, stripped);
     match decision.dialect {
         Dialect::Lite => to_lite(&mut body, decision.mode)?,
         Dialect::Full => to_full(&mut body),
     }
-    Ok(Prepared { body, dialect: decision.dialect, strip_namespace })
+    Ok(Prepared { body, dialect: decision.dialect, strip_namespace, mended })
 }
 
 #[cfg(test)]
