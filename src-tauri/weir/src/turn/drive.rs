@@ -93,6 +93,9 @@ async fn run(
         Ok(prepared) => prepared,
         Err(refusal) => return Bad::request(&refusal).tell(sink).await,
     };
+    if prepared.mended > 0 {
+        tracing::info!(items = prepared.mended, "mended a history that the backend would refuse");
+    }
     let lane = lane(&prepared.body);
     let mut tried: Vec<AccountId> = Vec::new();
     let mut last: Option<Failure> = None;
