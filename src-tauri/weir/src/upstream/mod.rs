@@ -6,6 +6,7 @@
 //! **Invariant**: this module reports; it never decides to try again.
 
 pub mod catalog;
+mod classify;
 pub mod failure;
 pub mod headers;
 mod held;

@@ -192,13 +192,7 @@ impl Upstream {
                 content_type = text(CONTENT_TYPE.as_str()),
                 "the backend answered with something that is no event stream"
             );
-            return Err(Failure::new(
-                Source::Backend,
-                true,
-                502,
-                "not_a_stream",
-                "The backend answered with a page instead of a stream. Something between this machine and the backend may be in the way; open the backend's site in a browser, then send the request again.",
-            ));
+            return Err(Failure::from_document(&beginning(answer).await));
         }
         Ok(Opened {
             windows,
