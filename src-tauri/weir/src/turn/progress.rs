@@ -70,7 +70,7 @@ impl Progress {
         self.works
     }
 
-    /// Takes note of an event. False: more was held before the commit point than an answer's opening can be.
+    /// Takes note of an event. False: more is held before the commit point than an answer's opening can be.
     pub fn saw(&mut self, event: &Event<'_>) -> bool {
         self.works = event.role() == Role::Preamble;
         if let Some(number) = event.sequence_number {
@@ -98,10 +98,7 @@ impl Progress {
         if let Some(whole) = &mut self.whole {
             whole.push(event);
         }
-        if !self.committed {
-            self.held_bytes += event.raw.len();
-        }
-        self.held_bytes <= HELD
+        !self.holds_too_much()
     }
 
     /// Passes the commit point; what was held comes out the first time.
@@ -118,8 +115,14 @@ impl Progress {
         if self.committed {
             return Some(frame);
         }
+        self.held_bytes += frame.len();
         self.held.push(frame);
         None
+    }
+
+    /// More is held before the commit point than an answer's opening can be.
+    pub fn holds_too_much(&self) -> bool {
+        !self.committed && self.held_bytes > HELD
     }
 
     /// Every item that was begun is complete, and one of them is a call or an answer. A thought or a comment alone is not
@@ -273,8 +276,16 @@ mod tests {
         let mut progress = Progress::new(false);
         let text = json!({"type": "response.in_progress", "pad": "x".repeat(HELD / 4)}).to_string();
         let event = Event::read(&text).expect("an event");
-        let good: Vec<bool> = (0..5).map(|_| progress.saw(&event)).collect();
-        assert_eq!(good, [true, true, true, false, false]);
+        let mut hold = || {
+            let good = progress.saw(&event);
+            assert!(progress.hold_or_give(frame(None, &text)).is_none());
+            good
+        };
+        assert_eq!([(); 6].map(|()| hold()), [true, true, true, true, false, false]);
+        // What is passed on at once was never held.
+        let large =
+            json!({"type": "response.output_item.done", "pad": "x".repeat(2 * HELD)}).to_string();
+        assert!(Progress::new(false).saw(&Event::read(&large).expect("an event")));
     }
 
     #[test]

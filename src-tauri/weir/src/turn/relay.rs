@@ -103,6 +103,9 @@ impl Relay<'_> {
     ) -> Result<Option<Relayed>, Gone> {
         let Some(event) = Event::read(data) else {
             self.pass(progress, None, data).await?;
+            if progress.holds_too_much() {
+                return self.preamble_too_long(progress).await;
+            }
             return Ok(None);
         };
         self.journal.first_event();
@@ -121,13 +124,7 @@ impl Relay<'_> {
         let data = stripped.as_deref().unwrap_or(data);
         let event = Event::read(data).unwrap_or(event);
         if !progress.saw(&event) {
-            return self
-                .broken(
-                    progress,
-                    "preamble_too_long",
-                    "The backend said too much before its answer began. Send the request again.",
-                )
-                .await;
+            return self.preamble_too_long(progress).await;
         }
         match role {
             Role::Control => self.pass(progress, Some(&event.kind), data).await?,
@@ -161,6 +158,11 @@ impl Relay<'_> {
         let windows = quota::from_headers(|name| headers.get(name)?.to_str().ok());
         self.shared.pool.observe(&self.account, &windows, now_s());
         windows
+    }
+
+    async fn preamble_too_long(&mut self, progress: &Progress) -> Result<Option<Relayed>, Gone> {
+        let message = "The backend said too much before its answer began. Send the request again.";
+        self.broken(progress, "preamble_too_long", message).await
     }
 
     /// What the backend says beside the answer.
