@@ -13,4 +13,5 @@ mod held;
 pub mod open;
 pub mod sockets;
 pub mod stream;
+mod unpack;
 pub mod usage;

@@ -5,8 +5,9 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use http::HeaderMap;
-use http::header::{CONTENT_TYPE, RETRY_AFTER};
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER};
 use weir_core::dialect::body::Body;
 use weir_core::dialect::mode::Dialect;
 use weir_core::dialect::wire;
@@ -16,6 +17,7 @@ use super::headers::{self, Names};
 use super::held::{self, Otherwise};
 use super::sockets::{Key, Sockets};
 use super::stream::{Events, error_text};
+use super::unpack::{Pieces, unpacked};
 use crate::accounts::account::Account;
 use crate::accounts::quota::{self, Window};
 
@@ -174,31 +176,36 @@ impl Upstream {
         let answer =
             self.client(&turn.account.base_url).post(url).headers(headers).body(body).send().await;
         let answer = answer.map_err(|error| not_sent(&error))?;
-        let status = answer.status();
-        let windows = windows(answer.headers());
+        let (status, head) = (answer.status(), answer.headers().clone());
+        let windows = windows(&head);
+        let text = |name: &str| Some(head.get(name)?.to_str().ok()?.to_owned());
+        // What cannot be unpacked cannot be read: it is treated as a page would be.
+        let bytes = unpacked(&head, answer.bytes_stream());
+        let known = bytes.is_some();
+        let bytes = bytes.unwrap_or_else(|| futures_util::stream::empty().boxed());
         if !status.is_success() {
-            let retry_after =
-                answer.headers().get(RETRY_AFTER).and_then(|wait| wait.to_str().ok()?.parse().ok());
-            let mut failure = Failure::from_status(status.as_u16(), &beginning(answer).await);
-            failure.retry_after = retry_after;
+            let mut failure = Failure::from_status(status.as_u16(), &beginning(bytes).await);
+            let told = text(RETRY_AFTER.as_str()).and_then(|wait| wait.parse().ok());
+            failure.retry_after = told.or(failure.retry_after);
             failure.learn_from(&windows);
             return Err(failure);
         }
-        let text = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
+        let kind = text(CONTENT_TYPE.as_str());
         let stream_like =
-            text(CONTENT_TYPE.as_str()).is_none_or(|kind| kind.starts_with("text/event-stream"));
+            known && kind.as_ref().is_none_or(|kind| kind.starts_with("text/event-stream"));
         if !stream_like {
             tracing::warn!(
-                content_type = text(CONTENT_TYPE.as_str()),
+                content_type = kind,
+                content_encoding = text(CONTENT_ENCODING.as_str()),
                 "the backend answered with something that is no event stream"
             );
-            return Err(Failure::from_document(&beginning(answer).await));
+            return Err(Failure::from_document(&beginning(bytes).await));
         }
         Ok(Opened {
             windows,
             models_etag: text(wire::MODELS_ETAG_HEADER),
-            passed_on: headers::for_client(answer.headers()),
-            events: Events::new(answer.bytes_stream()),
+            passed_on: headers::for_client(&head),
+            events: Events::new(bytes),
         })
     }
 }
@@ -213,10 +220,10 @@ fn windows(headers: &HeaderMap) -> Vec<Window> {
 }
 
 /// As much of an answer's body as an error message can be.
-async fn beginning(mut answer: reqwest::Response) -> Vec<u8> {
+async fn beginning(mut bytes: Pieces) -> Vec<u8> {
     let mut body = Vec::new();
-    while let Ok(Some(chunk)) = answer.chunk().await {
-        body.extend_from_slice(&chunk);
+    while let Some(Ok(piece)) = bytes.next().await {
+        body.extend_from_slice(&piece);
         if body.len() > ERROR_BODY_LIMIT {
             body.truncate(ERROR_BODY_LIMIT);
             break;

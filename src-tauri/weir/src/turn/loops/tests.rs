@@ -1,3 +1,5 @@
+//! The loops that were seen, and what looks like one and is none.
+
 use http::HeaderMap;
 use weir_core::dialect::refusal::looks_retryable;
 

@@ -1,3 +1,5 @@
+//! Each shape in which a failure is told, and what it means.
+
 use weir_core::dialect::event::Event;
 
 use super::super::failure::{Failure, Source};
