@@ -12,6 +12,8 @@ mod accounts;
 mod bad_input;
 /// What becomes of a turn when its client goes away.
 mod cancel;
+/// Streams that gateways got wrong, as users reported them.
+mod cases;
 /// The contract with the page, as types.
 mod contract;
 /// README and map say what is there.

@@ -19,10 +19,18 @@ pub(crate) const KEY: &str = "weir_0123456789abcdef";
 
 /// Starts it; returns scheme, host and port, and what its turns share.
 pub(crate) async fn endpoint(accounts: impl IntoIterator<Item = Account>) -> (String, Arc<Shared>) {
+    with(accounts, Timers::default()).await
+}
+
+/// The same with other timers.
+pub(crate) async fn with(
+    accounts: impl IntoIterator<Item = Account>,
+    timers: Timers,
+) -> (String, Arc<Shared>) {
     let upstream = Upstream::new().expect("an HTTP client");
     let (store, live) = (Store::in_memory(), Live::new([]));
-    let shared = Shared::new(Pool::new(accounts), upstream, store, live, Timers::default())
-        .expect("no modes yet");
+    let shared =
+        Shared::new(Pool::new(accounts), upstream, store, live, timers).expect("no modes yet");
     let endpoint = Endpoint {
         turns: Arc::clone(&shared),
         data_key: Secret::new(KEY),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use weir::accounts::account::Account;
 use weir::accounts::secret::Secret;
 
@@ -16,6 +17,7 @@ pub(crate) const MODEL: &str = "raw-model";
 pub(crate) struct RawBackend {
     address: String,
     seen: Arc<Mutex<Vec<String>>>,
+    gate: Arc<Semaphore>,
 }
 
 /// The head of an event stream whose length is told by its end.
@@ -24,6 +26,18 @@ pub(crate) fn stream(body: &str) -> Vec<u8> {
         .into_bytes()
 }
 
+/// The same, of a connection that breaks: more was announced than comes.
+pub(crate) fn broken(body: &[u8]) -> Vec<u8> {
+    let length = body.len() + 1;
+    let head = format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    [head.as_bytes(), body].concat()
+}
+
+/// A write that waits for [`RawBackend::release`].
+pub(crate) const GATE: Vec<u8> = Vec::new();
+
 impl RawBackend {
     /// Each answer is a list of writes.
     pub(crate) async fn start(answers: Vec<Vec<Vec<u8>>>) -> Self {
@@ -31,12 +45,20 @@ impl RawBackend {
         let address = listener.local_addr().expect("an address").to_string();
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (answers, kept) = (Arc::new(Mutex::new(answers.into_iter())), Arc::clone(&seen));
+        let gate = Arc::new(Semaphore::new(0));
+        let held = Arc::clone(&gate);
         tokio::spawn(async move {
             while let Ok((socket, _)) = listener.accept().await {
-                tokio::spawn(answer(socket, Arc::clone(&answers), Arc::clone(&kept)));
+                let held = Arc::clone(&held);
+                tokio::spawn(answer(socket, Arc::clone(&answers), Arc::clone(&kept), held));
             }
         });
-        Self { address, seen }
+        Self { address, seen, gate }
+    }
+
+    /// Lets one write pass that waits.
+    pub(crate) fn release(&self) {
+        self.gate.add_permits(1);
     }
 
     /// The bodies of the turns that arrived.
@@ -58,7 +80,12 @@ impl RawBackend {
 
 type Answers = Arc<Mutex<std::vec::IntoIter<Vec<Vec<u8>>>>>;
 
-async fn answer(mut socket: TcpStream, answers: Answers, seen: Arc<Mutex<Vec<String>>>) {
+async fn answer(
+    mut socket: TcpStream,
+    answers: Answers,
+    seen: Arc<Mutex<Vec<String>>>,
+    gate: Arc<Semaphore>,
+) {
     let request = read_request(&mut socket).await;
     let writes = if request.starts_with("GET ") {
         let body =
@@ -74,6 +101,10 @@ async fn answer(mut socket: TcpStream, answers: Answers, seen: Arc<Mutex<Vec<Str
         answers.lock().expect("no panic").next().unwrap_or_default()
     };
     for bytes in writes {
+        if bytes == GATE {
+            gate.acquire().await.expect("never closed").forget();
+            continue;
+        }
         if socket.write_all(&bytes).await.is_err() {
             return;
         }
