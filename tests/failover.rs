@@ -5,7 +5,7 @@ use weir::practice::{Options, Received, Scenario};
 use weir::turn::Timers;
 
 use crate::support::client::read;
-use crate::support::{Weir, plain, user};
+use crate::support::{Weir, plain, task_request, user};
 
 /// The account with the most left, which is asked first.
 const FIRST: &str = "when = { account = \"practice 2\" }";
@@ -182,6 +182,30 @@ async fn an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked(
     weir.finish().await;
 }
 
+async fn calls_that_are_complete_are_not_run_twice_because_the_backend_fails_late(road: &str) {
+    let calls = "calls = [{ name = \"task\", arguments = \"{}\" }, { name = \"task\", arguments = \"{}\" }]";
+    for (late, completes) in [
+        ("no_terminal = true", true),
+        ("failed_event = { code = \"server_error\", message = \"oh\" }", true),
+        ("error_event = { code = \"server_error\", message = \"oh\" }", true),
+        ("usage_limit_event = true", true),
+        ("incomplete = \"usage_limit_reached\"", true),
+        // Asking again would not help, and the client must know why.
+        ("failed_event = { code = \"invalid_prompt\", message = \"no\" }", false),
+    ] {
+        let weir = Weir::start_on(road, &first_account(&format!("{calls}, {late}"))).await;
+        let asked = task_request("practice-full", json!([user("go")]));
+        let events = weir.turn("c", &asked).await.events();
+        assert_eq!((events.terminals(), events.calls().len()), (1, 2), "{late}");
+        let end = if completes { "response.completed" } else { "response.failed" };
+        assert_eq!(events.last()["type"], end, "{late}");
+        let whole = events.last()["response"]["output"].as_array().map(Vec::len);
+        assert!(!completes || whole >= Some(2), "{late}");
+        assert_eq!(accounts(&weir).len(), 1, "{late}");
+        weir.finish().await;
+    }
+}
+
 async fn a_completed_answer_without_usage_gets_a_marked_estimate(road: &str) {
     let weir = Weir::start_on(road, &first_account("text = \"whole\", no_usage = true")).await;
     let last = weir.post(&plain("practice-full")).await.events().last().clone();
@@ -301,6 +325,7 @@ on_both_roads! {
     after_the_commit_point_a_broken_stream_fails_in_the_stream_and_nothing_is_sent_again,
     a_request_that_may_have_been_worked_on_is_not_sent_twice,
     an_answer_whose_items_are_all_complete_is_completed_by_weir_and_marked,
+    calls_that_are_complete_are_not_run_twice_because_the_backend_fails_late,
     a_completed_answer_without_usage_gets_a_marked_estimate,
     an_error_event_after_output_reaches_the_client_as_a_failure_with_a_number,
     a_silent_backend_is_left_for_the_next_account,

@@ -29,6 +29,8 @@ pub struct Progress {
     done_bytes: u64,
     /// One of the items done is something that a client goes on with: a call, or an answer.
     answered: bool,
+    /// One of them is a call, which its client has begun to run.
+    called: bool,
     held_bytes: usize,
     /// The last event said that the backend works on the turn.
     works: bool,
@@ -46,6 +48,7 @@ impl Progress {
             done: Vec::new(),
             done_bytes: 0,
             answered: false,
+            called: false,
             held_bytes: 0,
             works: false,
             whole: whole.then(Rebuild::default),
@@ -90,6 +93,7 @@ impl Progress {
                     self.done.push(item.to_owned());
                 }
                 if let Some(item) = event.completed_item() {
+                    self.called |= item.is_call();
                     self.answered |= item.is_call() || is_answer(&item);
                 }
             }
@@ -129,6 +133,11 @@ impl Progress {
     /// an end: an agent would stop without a word.
     pub fn all_complete(&self) -> bool {
         self.committed && self.open.is_empty() && self.answered
+    }
+
+    /// The same, and a call is among them: told of a failure now, a client would ask again and run it twice.
+    pub fn all_complete_and_called(&self) -> bool {
+        self.all_complete() && self.called
     }
 
     /// Usage as far as bytes tell it, for clients that take an answer without usage for an unfinished one.
@@ -254,11 +263,13 @@ mod tests {
             done(json!({"type": "message", "role": "assistant", "phase": "commentary"})),
         );
         assert!(!progress.all_complete());
+        saw(&mut progress, done(json!({"type": "message", "role": "assistant"})));
+        assert!(progress.all_complete() && !progress.all_complete_and_called());
         saw(
             &mut progress,
             done(json!({"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"})),
         );
-        assert!(progress.all_complete());
+        assert!(progress.all_complete_and_called());
     }
 
     #[test]

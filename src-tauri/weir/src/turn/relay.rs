@@ -242,6 +242,12 @@ impl Relay<'_> {
                 if let Some(failure) = &failure {
                     verdict::tell_the_pool(self.shared, &self.account, failure);
                 }
+                let late = failure.as_ref().is_none_or(|failure| failure.source != Source::Request);
+                if late && progress.all_complete_and_called() {
+                    return self
+                        .complete(progress, "The backend failed after the last call was complete, so Weir ended the answer; its calls would have been run twice.")
+                        .await;
+                }
                 let (code, message) =
                     failure.map_or_else(unexplained, |failure| (failure.code, failure.message));
                 End::theirs(Outcome::Failed, &code, &message)
@@ -288,17 +294,10 @@ impl Relay<'_> {
     /// clients answer by sending the request again.
     async fn lost(&mut self, progress: &Progress) -> Result<Option<Relayed>, Gone> {
         if progress.all_complete() {
-            let (completed, answer) = progress.completed_by_weir(self.input_bytes);
-            if self.sink.whole() {
-                self.sink.answer_whole(answer);
-            } else {
-                self.sink.write(completed).await?;
-            }
-            return Ok(Some(Relayed::Ended(End::with(
-                Outcome::Completed,
-                "completed_by_weir",
-                "The backend closed the stream after the last item without ending the answer, so Weir ended it.",
-            ))));
+            let end = self
+                .complete(progress, "The backend closed the stream after the last item without ending the answer, so Weir ended it.")
+                .await?;
+            return Ok(Some(Relayed::Ended(end)));
         }
         self.broken(
             progress,
@@ -306,6 +305,17 @@ impl Relay<'_> {
             "The backend closed the stream before the answer was complete. Send the request again.",
         )
         .await
+    }
+
+    /// The end that the backend did not give to an answer that is complete.
+    async fn complete(&mut self, progress: &Progress, why: &str) -> Result<End, Gone> {
+        let (completed, answer) = progress.completed_by_weir(self.input_bytes);
+        if self.sink.whole() {
+            self.sink.answer_whole(answer);
+        } else {
+            self.sink.write(completed).await?;
+        }
+        Ok(End::with(Outcome::Completed, "completed_by_weir", why))
     }
 
     async fn broken(
