@@ -27,3 +27,26 @@ export function answersAgainstTheOrder(words) {
   });
   return `pace = 1.0\n\n${rules.join('\n')}\n`;
 }
+
+/**
+ * A parent whose first turn asks for a subagent per word and dies once all calls are complete. Only a
+ * repeated turn would find the reply that does not die, and would start the subagents again.
+ * @param {string[]} words in the order of the calls
+ * @param {string} ending keys of the reply that dies
+ */
+export function diesLate(words, ending) {
+  const calls = words.map((word) => {
+    const args = { description: `Word ${word}`, prompt: `Reply with the single word ${word}`, subagent_type: 'general' };
+    return `{ name = "task", arguments = ${JSON.stringify(JSON.stringify(args))} }`;
+  });
+  return [
+    'pace = 0.0',
+    '[[rule]]',
+    'when = { prompt = "Begin the late failure", has_outputs = false, tool = "task" }',
+    'replies = [',
+    `  { calls = [${calls.join(', ')}], ${ending} },`,
+    `  { calls = [${calls.join(', ')}] },`,
+    ']',
+    '',
+  ].join('\n');
+}
