@@ -12,5 +12,5 @@ rm -rf "$out"
 CI=true ui/node_modules/.bin/tauri bundle --debug --bundles deb
 
 packages=("$out"/*.deb)
-dpkg-deb -c "${packages[0]}" | grep '/usr/bin/.'
+dpkg-deb -c "${packages[0]}" | grep 'usr/bin/.'
 echo "${packages[0]}"
