@@ -181,3 +181,23 @@ async fn a_folder_that_cannot_be_used_is_named() {
     }
     assert_eq!(std::fs::read_to_string(&file).expect("there"), "not a folder");
 }
+
+/// A practice token is worth nothing, a prompt is: a backend that stands in must be on this machine.
+#[tokio::test]
+async fn a_stand_in_backend_elsewhere_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let foreign = [
+        "https://127.0.0.1:443",
+        "http://192.0.2.1:80",
+        "http://127.0.0.1:80@192.0.2.1/",
+        "http://127.0.0.1.example:80",
+        "http://localhost:80",
+    ];
+    for url in foreign {
+        let ended = run(folder.path(), &[&SERVE[..], &["--practice-upstream", url]].concat()).await;
+        assert_eq!(ended.code, Some(2), "{url}: {ended:?}");
+    }
+    let url = ["serve", "--port", "0", "--practice-upstream", "http://127.0.0.1:9"];
+    assert_eq!(run(folder.path(), &url).await.code, Some(2), "without practice accounts");
+    assert!(!folder.path().join("data").exists(), "nothing was begun");
+}

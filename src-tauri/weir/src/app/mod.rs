@@ -134,14 +134,22 @@ impl App {
             other => StartError::Store(other),
         })?;
         let listeners = listen::bind(config.port).await.map_err(StartError::Port)?;
+        let practising = config.practice.is_some();
         let (practice, accounts) = match config.practice {
             Some(options) => {
                 let cast = options.accounts.clone();
-                let server =
-                    practice::Server::start(options).await.map_err(StartError::Practice)?;
+                let (server, base_url) = match options.elsewhere.clone() {
+                    Some(base_url) => (None, base_url),
+                    None => {
+                        let server =
+                            practice::Server::start(options).await.map_err(StartError::Practice)?;
+                        let base_url = server.base_url();
+                        (Some(server), base_url)
+                    }
+                };
                 let accounts =
-                    cast.iter().map(|account| practice_account(account, &server)).collect();
-                (Some(server), accounts)
+                    cast.iter().map(|account| practice_account(account, &base_url)).collect();
+                (server, accounts)
             }
             None => (None, Vec::new()),
         };
@@ -156,7 +164,7 @@ impl App {
         let api = Api {
             turns: Arc::clone(&turns),
             base_url: base_url.clone(),
-            practice: practice.is_some(),
+            practice: practising,
             started_at: clock::now_ms(),
             epoch: format!("{:x}", clock::now_ms()),
             sessions: Arc::new(Sessions::default()),
@@ -255,12 +263,12 @@ fn remembered(store: &Store) -> Vec<LiveTurn> {
     with_calls.collect()
 }
 
-fn practice_account(account: &practice::PracticeAccount, server: &practice::Server) -> Account {
+fn practice_account(account: &practice::PracticeAccount, base_url: &str) -> Account {
     Account {
         id: account.account_id.clone(),
         name: account.name.clone(),
         plan: Some(account.plan.clone()),
-        base_url: server.base_url(),
+        base_url: base_url.to_owned(),
         backend_account_id: Some(account.account_id.clone()),
         token: Secret::new(&account.token),
     }

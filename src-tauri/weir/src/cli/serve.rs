@@ -1,6 +1,7 @@
 //! `weir serve`: the endpoint in the foreground.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
@@ -30,6 +31,42 @@ pub(super) struct Serve {
     /// Write every request that the practice backend receives to this file, one JSON line each. It holds prompts.
     #[arg(long, value_name = "FILE", requires = "practice")]
     record: Option<PathBuf>,
+    /// The loopback address of a backend that stands in for the embedded one, with accounts `practice-token-1` and so on.
+    #[arg(long, value_name = "URL", value_parser = on_loopback, requires = "practice", hide = true,
+        conflicts_with_all = ["scenario", "record"])]
+    practice_upstream: Option<String>,
+    /// How many accounts that backend knows.
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 3,
+        requires = "practice_upstream",
+        hide = true
+    )]
+    practice_accounts: usize,
+    /// Milliseconds of status, comment, silence and idle, so that a harness need not wait for minutes.
+    #[arg(long, value_name = "MS,MS,MS,MS", value_parser = timers, requires = "practice_upstream", hide = true)]
+    timers: Option<Timers>,
+}
+
+/// A practice account's token is worth nothing, a prompt that leaves this machine is.
+fn on_loopback(url: &str) -> Result<String, String> {
+    let rest =
+        url.strip_prefix("http://127.0.0.1:").ok_or("it must begin with http://127.0.0.1:")?;
+    let port = rest.split('/').next().unwrap_or_default();
+    port.parse::<u16>().map_err(|_| format!("`{port}` is no port"))?;
+    Ok(url.to_owned())
+}
+
+fn timers(text: &str) -> Result<Timers, String> {
+    let spans: Result<Vec<u64>, _> = text.split(',').map(str::parse).collect();
+    let spans = spans.map_err(|_| "four numbers of milliseconds are needed".to_owned())?;
+    let [status, comment, silence, idle] = spans[..] else {
+        return Err("four numbers of milliseconds are needed".to_owned());
+    };
+    let [status, comment, silence, idle] =
+        [status, comment, silence, idle].map(Duration::from_millis);
+    Ok(Timers { status, comment, silence, idle })
 }
 
 pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
@@ -38,7 +75,7 @@ pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
     let end = system::asked_to_end().map_err(|error| {
         Failed::Start(format!("The system does not let Weir hear signals ({error})."))
     })?;
-    let timers = Timers::default();
+    let timers = serve.timers.unwrap_or_default();
     let config = Config { data: place.data, port: serve.port, practice, timers, log: true };
     let app = App::start(config).await.map_err(|error| Failed::Start(error.to_string()))?;
     if serve.json {
@@ -63,6 +100,9 @@ pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {
 fn practice(serve: &Serve) -> Result<Option<practice::Options>, Failed> {
     if !serve.practice {
         return Ok(None);
+    }
+    if let Some(base_url) = &serve.practice_upstream {
+        return Ok(Some(practice::Options::elsewhere(base_url.clone(), serve.practice_accounts)));
     }
     let mut options =
         practice::Options { record: serve.record.clone(), ..practice::Options::default() };

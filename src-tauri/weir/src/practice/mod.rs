@@ -111,6 +111,16 @@ pub struct Options {
     pub record: Option<PathBuf>,
     /// The loopback port; 0 takes any free one.
     pub port: u16,
+    /// The base URL of a backend that stands in for this one, which is then not started.
+    pub elsewhere: Option<String>,
+}
+
+impl Options {
+    /// That many accounts without windows, for a backend elsewhere that tells its own.
+    pub fn elsewhere(base_url: String, accounts: usize) -> Self {
+        let accounts = (1..=accounts).map(|n| PracticeAccount::numbered(n, Vec::new())).collect();
+        Self { accounts, elsewhere: Some(base_url), ..Self::default() }
+    }
 }
 
 /// One account of the practice upstream.
@@ -126,6 +136,18 @@ pub struct PracticeAccount {
     pub plan: String,
     /// At most two are told in headers, in this order; none is a metered account without windows.
     pub windows: Vec<PracticeWindow>,
+}
+
+impl PracticeAccount {
+    fn numbered(n: usize, windows: Vec<PracticeWindow>) -> Self {
+        Self {
+            name: format!("practice {n}"),
+            account_id: format!("practice-account-{n}"),
+            token: format!("practice-token-{n}"),
+            plan: "practice".to_owned(),
+            windows,
+        }
+    }
 }
 
 /// One quota window of a practice account when the server starts.
@@ -156,13 +178,8 @@ impl Default for Options {
             vec![window(10_080, 8.0, 500_000, 0.1)],
             vec![window(300, 47.0, 4_000, 0.5), window(10_080, 55.0, 200_000, 0.1)],
         ];
-        let accounts = (1..).zip(windows).map(|(n, windows)| PracticeAccount {
-            name: format!("practice {n}"),
-            account_id: format!("practice-account-{n}"),
-            token: format!("practice-token-{n}"),
-            plan: "practice".to_owned(),
-            windows,
-        });
-        Self { accounts: accounts.collect(), scenario: Scenario::default(), record: None, port: 0 }
+        let accounts =
+            (1..).zip(windows).map(|(n, windows)| PracticeAccount::numbered(n, windows)).collect();
+        Self { accounts, scenario: Scenario::default(), record: None, port: 0, elsewhere: None }
     }
 }
