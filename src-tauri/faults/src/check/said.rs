@@ -1,0 +1,121 @@
+//! What one answer of the backend said, read from the bytes that were written.
+//!
+//! **Invariant**: pure; an event counts when its blank line was written, and means what its type says.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{http, sse};
+use crate::transcript::BackendSaw;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// About the account or the connection.
+    Aside,
+    /// The answer is about to begin.
+    Opening,
+    Content,
+    Completed,
+    Incomplete,
+    /// `response.failed`, `error`, or a typeless body that says what went wrong.
+    Failed,
+    /// No JSON object with a type.
+    Unreadable,
+}
+
+impl Role {
+    pub fn is_terminal(self) -> bool {
+        matches!(self, Self::Completed | Self::Incomplete | Self::Failed)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub data: String,
+    pub value: Value,
+    pub role: Role,
+}
+
+pub fn event(data: &str) -> Event {
+    let value: Value = serde_json::from_str(data).unwrap_or_default();
+    let role = match value["type"].as_str() {
+        Some("response.created" | "response.in_progress" | "response.queued") => Role::Opening,
+        Some("codex.rate_limits" | "keepalive" | "response.metadata") => Role::Aside,
+        Some("response.completed" | "response.done") => Role::Completed,
+        Some("response.incomplete") => Role::Incomplete,
+        Some("response.failed" | "error") => Role::Failed,
+        Some(_) => Role::Content,
+        None if !value["error"].is_null() || value.get("detail").is_some() => Role::Failed,
+        // A number that no floating point holds makes the reader give up, not Weir.
+        None if data.contains("\"type\":\"response.tomorrow\"") => Role::Content,
+        None => Role::Unreadable,
+    };
+    Event { data: data.to_owned(), value, role }
+}
+
+/// One answer, as far as it was written.
+#[derive(Clone, Debug)]
+pub struct Said {
+    pub status: Option<u16>,
+    /// It said that it is an event stream.
+    pub stream: bool,
+    /// The events up to the first terminal one.
+    pub events: Vec<Event>,
+    /// An event whose blank line was not written.
+    pub unfinished: Option<String>,
+}
+
+impl Said {
+    pub fn of(attempt: &BackendSaw) -> Self {
+        let raw: Vec<u8> =
+            attempt.writes.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
+        Self::read(&raw)
+    }
+
+    fn read(raw: &[u8]) -> Self {
+        let Some(answer) = http::read(raw) else {
+            return Self { status: None, stream: false, events: Vec::new(), unfinished: None };
+        };
+        let stream = answer.status == 200 && answer.content_type.starts_with("text/event-stream");
+        let read = if stream { sse::read(&answer.body) } else { sse::Stream::default() };
+        let mut events: Vec<Event> = read.events.iter().map(|read| event(&read.data)).collect();
+        let end = events.iter().position(|event| event.role.is_terminal());
+        if let Some(end) = end {
+            events.truncate(end + 1);
+        }
+        let unfinished = read.unfinished.filter(|_| end.is_none());
+        Self { status: Some(answer.status), stream, events, unfinished }
+    }
+
+    /// Something was said that a client can see.
+    pub fn has_content(&self) -> bool {
+        self.events.iter().any(|event| event.role == Role::Content)
+    }
+
+    pub fn terminal(&self) -> Option<&Event> {
+        self.events.last().filter(|event| event.role.is_terminal())
+    }
+
+    /// The ids of the calls that it completed, in order.
+    pub fn calls(&self) -> Vec<String> {
+        calls(self.events.iter().map(|event| &event.value))
+    }
+}
+
+/// When the first event that a client can see was written.
+pub fn content_at(attempt: &BackendSaw) -> Option<Duration> {
+    let mut raw = Vec::new();
+    attempt.writes.iter().find_map(|(at, bytes)| {
+        raw.extend_from_slice(bytes);
+        Said::read(&raw).has_content().then_some(*at)
+    })
+}
+
+pub fn calls<'a>(events: impl Iterator<Item = &'a Value>) -> Vec<String> {
+    let done = events.filter(|event| event["type"] == "response.output_item.done");
+    let items = done.map(|event| &event["item"]);
+    let calls =
+        items.filter(|item| item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")));
+    calls.filter_map(|item| Some(item["call_id"].as_str()?.to_owned())).collect()
+}

@@ -1,0 +1,63 @@
+//! How often a request was sent, and whether it might be.
+//!
+//! **Invariant**: after an answer that may have been worked on, the request is not sent again.
+
+use super::Terms;
+use super::said::{Role, Said, content_at};
+use crate::transcript::{BackendEnd, BackendSaw, TurnSaw};
+
+/// One account and two moves.
+const MOST: usize = 3;
+
+pub(super) fn check(
+    turn: &TurnSaw,
+    said: &[Said],
+    terms: &Terms,
+    note: &mut impl FnMut(&'static str, String),
+) {
+    let attempts = &turn.attempts;
+    if attempts.len() > MOST {
+        note("sent-twice", format!("{} requests for one turn", attempts.len()));
+    }
+    for (at, attempt) in attempts.iter().enumerate() {
+        let again = attempts[..at].iter().any(|earlier| earlier.account == attempt.account);
+        if again {
+            note("sent-twice", format!("account {} was asked twice", attempt.account));
+        }
+        if attempts[..at].iter().any(|earlier| earlier.body != attempt.body) {
+            note("changed-request", format!("request {at} differs from the one before"));
+        }
+        if attempt.end == BackendEnd::Abandoned {
+            note("orphan-socket", format!("request {at}: the connection was never closed"));
+        }
+        let moved = at + 1 < attempts.len();
+        if moved && let Some(why) = forbidden(attempt, &said[at], terms) {
+            note("sent-twice", format!("request {at} was followed by another, although {why}"));
+        }
+    }
+    // Nobody pays for an answer that nobody waits for.
+    if !turn.client.sent_whole && !attempts.is_empty() {
+        note("sent-unasked", "half a request was sent on".into());
+    }
+}
+
+/// Why the backend must not be asked again after this answer.
+fn forbidden(attempt: &BackendSaw, said: &Said, terms: &Terms) -> Option<&'static str> {
+    // The two ends begin to count at different moments; a program that repeats for no reason does so at once.
+    let patient = terms.silence.mul_f64(0.3);
+    let waited = content_at(attempt).unwrap_or(attempt.over) >= patient;
+    if said.has_content() {
+        return (!waited).then_some("it had begun to answer");
+    }
+    let Some(status) = said.status else {
+        return (!waited).then_some("nobody knows what became of it");
+    };
+    if status != 200 || !said.stream {
+        return None;
+    }
+    match said.terminal().map(|end| end.role) {
+        Some(Role::Failed | Role::Incomplete) => None,
+        Some(_) => Some("it was complete"),
+        None => (!waited).then_some("its stream had been accepted"),
+    }
+}

@@ -1,0 +1,55 @@
+//! What a client saw that asked for one document.
+//!
+//! **Invariant**: a document holds every item that the backend completed, in their order, and no other.
+
+use serde_json::Value;
+
+use super::http;
+use super::said::{Role, Said};
+use super::stream::short;
+use crate::transcript::{ClientEnd, TurnSaw};
+
+pub(super) fn check(turn: &TurnSaw, said: &[Said], note: &mut impl FnMut(&'static str, String)) {
+    let client = &turn.client;
+    if !client.whole || client.end != ClientEnd::Ended {
+        return;
+    }
+    let Some(answer) = http::read(&client.raw).filter(|answer| answer.status < 400) else { return };
+    let document: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    if answer.status != 200 || !answer.whole || !document["output"].is_array() {
+        note(
+            "document",
+            format!(
+                "status {} with {}",
+                answer.status,
+                short(&String::from_utf8_lossy(&answer.body))
+            ),
+        );
+        return;
+    }
+    let Some(last) = said.last() else {
+        note("document", "a document without a backend".into());
+        return;
+    };
+    let done =
+        last.events.iter().filter(|event| event.value["type"] == "response.output_item.done");
+    let done: Vec<&Value> = done.map(|event| &event.value["item"]).collect();
+    let output = document["output"].as_array().into_iter().flatten();
+    // What was begun may stand there as far as it came, and then says so.
+    let begun = last.terminal().is_some_and(|end| end.role == Role::Incomplete);
+    let output: Vec<&Value> =
+        output.filter(|item| !begun || item["status"] != "incomplete").collect();
+    if done != output {
+        note("document", format!("{} items for {}", output.len(), done.len()));
+    }
+    let status = document["status"].as_str();
+    let right = match last.terminal().map(|end| end.role) {
+        Some(Role::Completed) => status == Some("completed"),
+        Some(Role::Incomplete) => status == Some("incomplete"),
+        Some(_) => false,
+        None => status == Some("completed") && document["weir"]["completed_by_weir"] == true,
+    };
+    if !right {
+        note("document", format!("a document with status {status:?}"));
+    }
+}

@@ -1,0 +1,146 @@
+//! The command line of the fault harness.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Parser;
+use tokio::time::Instant;
+
+use weir_faults::fault::Fault;
+use weir_faults::sabotage::Sabotage;
+use weir_faults::summary::Summary;
+use weir_faults::{case, plan, run, say};
+
+/// Breaks whatever lies around Weir, and checks that Weir stays honest.
+#[derive(Debug, Parser)]
+#[command(name = "weir-faults")]
+struct Arguments {
+    /// The program under test.
+    #[arg(long, value_name = "FILE")]
+    weir: PathBuf,
+    /// The first seed.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// How many seeds are tried.
+    #[arg(long, default_value_t = 150)]
+    count: u64,
+    /// Only this seed, and what both ends saw.
+    #[arg(long)]
+    one: bool,
+    /// How many faults one program meets before it is ended and its database read.
+    #[arg(long, default_value_t = 250)]
+    batch: u64,
+    /// A folder with a recorded case, or with such folders, instead of seeds.
+    #[arg(long, value_name = "DIR")]
+    case: Option<PathBuf>,
+    /// Proves the checker: builds one bug after the other in, and wants each to be found.
+    #[arg(long)]
+    prove: bool,
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    match all(&arguments).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            say(&format!("weir-faults: {error}"));
+            ExitCode::from(3)
+        }
+    }
+}
+
+async fn all(arguments: &Arguments) -> io::Result<bool> {
+    if arguments.prove {
+        return prove(&arguments.weir).await;
+    }
+    let begun = Instant::now();
+    let mut summary = Summary::default();
+    let faults: Vec<Fault> = match &arguments.case {
+        Some(folder) => case::read_all(folder)?,
+        None if arguments.one => vec![plan::fault(arguments.seed)],
+        None => (arguments.seed..arguments.seed + arguments.count).map(plan::fault).collect(),
+    };
+    if faults.is_empty() {
+        return Err(io::Error::other("there is no fault to play"));
+    }
+    for batch in faults.chunks(usize::try_from(arguments.batch.max(1)).unwrap_or(usize::MAX)) {
+        let evidence = run::run(&arguments.weir, batch.to_vec(), None).await?;
+        if arguments.one {
+            show(&evidence);
+        }
+        let found = evidence.findings();
+        summary.add(&evidence.faults, &evidence.rows, found);
+        let (before, after) = (evidence.process.before, evidence.process.after);
+        say(&format!(
+            "{:>5} faults after {:>4.0} s; resident {} → {} MiB, sockets {} → {}, files {} → {}, ended in {:.1} s, findings {}",
+            summary.faults(),
+            begun.elapsed().as_secs_f64(),
+            before.resident_kib / 1024,
+            after.resident_kib / 1024,
+            before.sockets,
+            after.sockets,
+            before.files,
+            after.files,
+            evidence.process.drain.as_secs_f64(),
+            summary.findings.len()
+        ));
+    }
+    say(&format!("\n{summary}"));
+    Ok(summary.findings.is_empty())
+}
+
+/// Each bug must be found by its own rule, and nothing may be found without one.
+async fn prove(weir: &Path) -> io::Result<bool> {
+    let faults: Vec<Fault> = (1..=24).map(plan::plain).collect();
+    let sound = run::run(weir, faults.clone(), None).await?.findings();
+    say(&format!("{:<16} {:>8} findings", "no bug", sound.len()));
+    let mut good = sound.is_empty();
+    for finding in &sound {
+        say(&format!("  {}: {}", finding.rule, finding.detail));
+    }
+    for sabotage in Sabotage::ALL {
+        let found = run::run(weir, faults.clone(), Some(sabotage)).await?.findings();
+        let by_rule = found.iter().filter(|finding| finding.rule == sabotage.rule()).count();
+        good &= by_rule > 0;
+        let verdict = if by_rule > 0 { "found" } else { "NOT FOUND" };
+        say(&format!(
+            "{:<16} {:>8} findings, {by_rule} of them {}: {verdict}",
+            format!("{sabotage:?}"),
+            found.len(),
+            sabotage.rule()
+        ));
+    }
+    Ok(good)
+}
+
+/// What both ends saw, for whoever looks for the cause.
+fn show(evidence: &run::Evidence) {
+    for turn in evidence.faults.iter().flat_map(|fault| &fault.turns) {
+        say(&format!(
+            "== {} (whole: {}, outputs: {:?})",
+            turn.mark, turn.client.whole, turn.client.outputs
+        ));
+        for (at, attempt) in turn.attempts.iter().enumerate() {
+            say(&format!(
+                "-- backend, request {at}, account {}, {:?} after {:?}",
+                attempt.account + 1,
+                attempt.end,
+                attempt.over
+            ));
+            for (when, bytes) in &attempt.writes {
+                say(&format!("   {when:?}: {:?}", String::from_utf8_lossy(bytes)));
+            }
+        }
+        say(&format!(
+            "-- client, {:?}\n{}",
+            turn.client.end,
+            String::from_utf8_lossy(&turn.client.raw)
+        ));
+        for row in evidence.rows.turns.iter().filter(|row| row.mark == turn.mark) {
+            say(&format!("-- {row:?}"));
+        }
+    }
+}

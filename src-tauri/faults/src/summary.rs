@@ -1,0 +1,78 @@
+//! What a run shows: faults by kind, how they ended, and what was wrong.
+//!
+//! **Invariant**: a finding is never summed away; each is printed with the seed that shows it again.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use crate::check::Finding;
+use crate::transcript::{FaultSaw, Rows};
+
+#[derive(Default)]
+pub struct Summary {
+    /// By kind: faults, turns, requests at the backend, and outcomes.
+    kinds: BTreeMap<&'static str, Line>,
+    pub findings: Vec<Finding>,
+    events: usize,
+}
+
+#[derive(Default)]
+struct Line {
+    faults: usize,
+    turns: usize,
+    sent: usize,
+    outcomes: BTreeMap<String, usize>,
+}
+
+impl Summary {
+    pub fn add(&mut self, faults: &[FaultSaw], rows: &Rows, findings: Vec<Finding>) {
+        for fault in faults {
+            let line = self.kinds.entry(fault.kind).or_default();
+            line.faults += 1;
+            for turn in &fault.turns {
+                line.turns += 1;
+                line.sent += turn.attempts.len();
+                self.events += turn.client.raw.windows(6).filter(|six| six == b"\ndata:").count();
+                let row = rows.turns.iter().find(|row| row.mark == turn.mark);
+                let outcome =
+                    row.and_then(|row| row.outcome.clone()).unwrap_or_else(|| "no turn".into());
+                *line.outcomes.entry(outcome).or_default() += 1;
+            }
+        }
+        self.findings.extend(findings);
+    }
+
+    pub fn faults(&self) -> usize {
+        self.kinds.values().map(|line| line.faults).sum()
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{:<24} {:>6} {:>6} {:>6}  outcomes", "kind", "faults", "turns", "sent")?;
+        for (kind, line) in &self.kinds {
+            let outcomes: Vec<String> =
+                line.outcomes.iter().map(|(name, count)| format!("{count} {name}")).collect();
+            writeln!(
+                f,
+                "{kind:<24} {:>6} {:>6} {:>6}  {}",
+                line.faults,
+                line.turns,
+                line.sent,
+                outcomes.join(", ")
+            )?;
+        }
+        for finding in &self.findings {
+            let again =
+                finding.seed.map_or(String::new(), |seed| format!(" (again: --seed {seed} --one)"));
+            writeln!(f, "FOUND {}: {}{again}", finding.rule, finding.detail)?;
+        }
+        write!(
+            f,
+            "{} faults, {} events seen by clients, findings: {}",
+            self.faults(),
+            self.events,
+            self.findings.len()
+        )
+    }
+}

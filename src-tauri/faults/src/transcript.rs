@@ -1,0 +1,127 @@
+//! What the two ends saw and what the database holds: the evidence that the checker reads.
+//!
+//! **Invariant**: bytes and times as they were, nothing that Weir said about itself but its rows.
+
+use std::time::Duration;
+
+/// What the client of one turn saw.
+#[derive(Clone, Debug)]
+pub struct ClientSaw {
+    /// Its request went out whole.
+    pub sent_whole: bool,
+    /// It wanted one document instead of a stream.
+    pub whole: bool,
+    /// The calls whose outputs the request brought, in their order.
+    pub outputs: Vec<String>,
+    /// The answer, head and framing included.
+    pub raw: Vec<u8>,
+    pub end: ClientEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientEnd {
+    /// The answer was whole by its framing, or the other side closed.
+    Ended,
+    /// The connection was reset.
+    Reset,
+    /// The client left on purpose.
+    Left,
+    /// Nothing ended within the bound.
+    Hung,
+}
+
+/// What the backend saw of one request for a response.
+#[derive(Clone, Debug)]
+pub struct BackendSaw {
+    /// Which turn of its conversation the request says it is.
+    pub turn: usize,
+    /// The number of the account whose token it carried.
+    pub account: usize,
+    pub body: Vec<u8>,
+    /// What was written, and when each write ended, counted from the request's last byte.
+    pub writes: Vec<(Duration, Vec<u8>)>,
+    pub end: BackendEnd,
+    /// When the exchange was over for the backend.
+    pub over: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackendEnd {
+    /// Closed cleanly once all was written.
+    Closed,
+    Reset,
+    /// All was written and the connection kept.
+    Kept,
+    /// The other side left before all was written.
+    LeftEarly,
+    /// The other side left after all was written.
+    Left,
+    /// The other side was still there when the bound passed.
+    Abandoned,
+}
+
+/// A row of the table of turns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row {
+    pub id: String,
+    pub conversation: String,
+    /// The parent that the client named, which is made unique for each turn.
+    pub mark: String,
+    pub account: Option<String>,
+    /// Why this account, and what went before.
+    pub reason: Option<String>,
+    pub moves: i64,
+    pub outcome: Option<String>,
+    pub error_code: Option<String>,
+    pub error_message: Option<String>,
+    pub upstream_bytes: i64,
+    pub input_tokens: Option<i64>,
+    pub cached_tokens: Option<i64>,
+    pub output_tokens: Option<i64>,
+    pub reasoning_tokens: Option<i64>,
+}
+
+/// The database after the program has ended.
+#[derive(Clone, Debug, Default)]
+pub struct Rows {
+    pub turns: Vec<Row>,
+    /// Turn, place, call.
+    pub emitted: Vec<(String, i64, String)>,
+    /// The turn that brought the output, the position within the emitting turn, call; in the order of their writing.
+    pub booked: Vec<(String, i64, String)>,
+}
+
+/// What one turn left behind.
+#[derive(Clone, Debug)]
+pub struct TurnSaw {
+    pub mark: String,
+    pub client: ClientSaw,
+    pub attempts: Vec<BackendSaw>,
+}
+
+#[derive(Clone, Debug)]
+pub struct FaultSaw {
+    pub seed: u64,
+    pub kind: &'static str,
+    pub turns: Vec<TurnSaw>,
+}
+
+/// The process before the faults and after them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Footing {
+    pub sockets: usize,
+    pub files: usize,
+    pub resident_kib: u64,
+    pub in_flight: u64,
+}
+
+#[derive(Clone, Debug)]
+pub struct ProcessSaw {
+    pub before: Footing,
+    pub after: Footing,
+    pub exit: Option<i32>,
+    /// How long it took to end when it was asked to.
+    pub drain: Duration,
+    /// What it wrote to its log, stderr included.
+    pub log: String,
+}
