@@ -1,11 +1,12 @@
 # Two commands matter: `make run` tries Weir without any account, `make test` checks everything.
 # Each step is a small script under scripts/ that can be run by itself.
 
-.PHONY: help run page test measure icons
+.PHONY: help run page test faults measure icons
 
 help:
 	@echo 'make run     build the page and the program, then serve the practice upstream'
 	@echo 'make test    check everything, from formatting to the packed desktop program'
+	@echo 'make faults  break backend and client in 2,000 seeded ways, and check what Weir did (debug build, some minutes)'
 	@echo 'make measure what it costs while idle: sizes, start, memory, processor time (release build, ~30 min)'
 	@echo 'make page    build only the page, into ui/dist'
 	@echo 'make icons   draw all icons anew from icons/weir.svg'
@@ -18,6 +19,9 @@ page:
 
 test:
 	@scripts/test.sh
+
+faults:
+	@scripts/faults.sh
 
 measure: page
 	scripts/place-headless.sh --release

@@ -44,9 +44,11 @@ step 'formatting' cargo fmt --all --check
 step 'licences' node scripts/licences.mjs
 step 'page: install and build' scripts/page.sh build
 step 'page: types, lint, tests' scripts/page.sh check
-step 'headless: clippy' cargo clippy --locked --all-targets -- -D warnings
-step 'headless: tests' cargo test --locked
+headless=(-p weir-core -p weir -p weir-faults)
+step 'headless: clippy' cargo clippy --locked "${headless[@]}" --all-targets -- -D warnings
+step 'headless: tests' cargo test --locked "${headless[@]}"
 step 'headless: program' scripts/place-headless.sh
+step 'headless: faults' scripts/faults.sh --count 150
 step 'page: in a browser' scripts/page-smoke.sh
 if [[ -f tests/e2e/package.json ]]; then step 'clients end to end' e2e; fi
 step 'desktop: clippy' cargo clippy --locked -p weir-desktop --all-targets -- -D warnings
