@@ -42,6 +42,10 @@ fn read(folder: &Path, name: &str, faults: &mut Vec<Fault>) -> Result<(), String
     let text =
         std::fs::read_to_string(folder.join("upstream.json")).map_err(|error| error.to_string())?;
     let script: Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+    let more = ["strict", "token", "usage", "models"];
+    if let Some(more) = more.iter().find(|name| script.get(**name).is_some()) {
+        return Err(format!("its `{more}` is not played"));
+    }
     let runs = script["runs"].as_array().cloned().unwrap_or_else(|| vec![script.clone()]);
     let mut made = Vec::new();
     for run in &runs {
@@ -63,14 +67,21 @@ fn read(folder: &Path, name: &str, faults: &mut Vec<Fault>) -> Result<(), String
         let accounts = attempts.len().clamp(1, 3);
         let turn =
             Turn { attempts, client: Manner::PLAIN, whole, close: true, padding: 0, shuffle: 0 };
-        faults.push(Fault { seed: faults.len() as u64 + 1, kind, accounts, turns: vec![turn] });
+        faults.push(Fault {
+            seed: faults.len() as u64 + 1,
+            kind,
+            accounts,
+            lite: false,
+            turns: vec![turn],
+        });
     }
     Ok(())
 }
 
 fn attempt(folder: &Path, reply: &Value) -> Result<Attempt, String> {
-    const KNOWN: [&str; 14] = [
+    const KNOWN: [&str; 15] = [
         "account",
+        "repeat",
         "status",
         "headers",
         "body_file",

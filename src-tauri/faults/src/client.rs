@@ -14,7 +14,7 @@ use crate::chance::Chance;
 use crate::check::http;
 use crate::check::sse;
 use crate::fault::{Fault, Manner, Turn};
-use crate::transcript::{ClientEnd, ClientSaw};
+use crate::transcript::{ClientEnd, ClientSaw, now};
 
 /// An answer that takes longer never ends.
 const BOUND: Duration = Duration::from_secs(60);
@@ -34,18 +34,33 @@ pub fn mark(fault: &Fault, turn: usize) -> String {
     format!("{}-turn-{turn}", fault.name())
 }
 
-/// Plays the client's part of one turn. `earlier` are the answers that the conversation's earlier turns got.
+/// Plays the client's part of one turn. `earlier` are the answers that the conversation's earlier turns got, `line` a
+/// connection that one of them left open.
 pub async fn turn(
     place: &Place,
     fault: &Fault,
     number: usize,
     turn: &Turn,
     earlier: &[ClientSaw],
+    line: &mut Option<TcpStream>,
+) -> ClientSaw {
+    let mut saw = send(place, fault, number, turn, earlier, line).await;
+    saw.done = now();
+    saw
+}
+
+async fn send(
+    place: &Place,
+    fault: &Fault,
+    number: usize,
+    turn: &Turn,
+    earlier: &[ClientSaw],
+    line: &mut Option<TcpStream>,
 ) -> ClientSaw {
     let (input, outputs) = history(turn, earlier);
     let body = json!({
         "model": fault.name(),
-        "instructions": format!("mark-{number}"),
+        "instructions": format!("weir-mark-{number}."),
         "input": input,
         "tools": [{"type": "function", "name": "task", "strict": false, "parameters": {"type": "object", "properties": {}}}],
         "stream": !turn.whole,
@@ -70,9 +85,16 @@ pub async fn turn(
         outputs,
         raw: Vec::new(),
         end: ClientEnd::Reset,
+        done: Duration::ZERO,
     };
-    let Ok(mut socket) = TcpStream::connect(&place.address).await else { return saw };
-    drop(socket.set_nodelay(true));
+    let mut socket = match line.take() {
+        Some(socket) => socket,
+        None => {
+            let Ok(socket) = TcpStream::connect(&place.address).await else { return saw };
+            drop(socket.set_nodelay(true));
+            socket
+        }
+    };
     if let Manner::Stutters { percent, .. } = turn.client {
         request.truncate(request.len() * percent / 100);
     }
@@ -89,6 +111,9 @@ pub async fn turn(
     };
     if reset && saw.end == ClientEnd::Left {
         drop(socket.set_zero_linger());
+    }
+    if saw.end == ClientEnd::Ended && http::read(&saw.raw).is_some_and(|answer| answer.kept) {
+        *line = Some(socket);
     }
     saw
 }
@@ -118,7 +143,11 @@ async fn read(socket: &mut TcpStream, manner: Manner, raw: &mut Vec<u8>) -> Clie
             Ok(Ok(0)) => return ClientEnd::Ended,
             Ok(Ok(read)) => raw.extend_from_slice(&buffer[..read]),
         }
-        if http::read(raw).is_some_and(|answer| answer.whole && !answer.until_close) {
+        // Reading a long answer anew at each of its pieces would take longer than the answer.
+        let may_be_whole =
+            raw.len() < 64 * 1024 || raw.ends_with(b"\r\n\r\n") || raw.ends_with(b"}");
+        if may_be_whole && http::read(raw).is_some_and(|answer| answer.whole && !answer.until_close)
+        {
             return ClientEnd::Ended;
         }
         if pause > 0 && pauses < PAUSES {

@@ -10,6 +10,8 @@ pub struct Fault {
     pub kind: &'static str,
     /// How many accounts offer its model.
     pub accounts: usize,
+    /// Its catalog says Lite, and calls come in a namespace.
+    pub lite: bool,
     pub turns: Vec<Turn>,
 }
 

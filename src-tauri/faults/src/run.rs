@@ -136,8 +136,9 @@ async fn play_all(place: &Place, faults: Vec<Fault>) -> io::Result<Vec<(Fault, V
         tasks.spawn(async move {
             let _room = room.acquire_owned().await;
             let mut saw: Vec<ClientSaw> = Vec::new();
+            let mut line = None;
             for (number, turn) in fault.turns.iter().enumerate() {
-                let one = client::turn(&place, &fault, number, turn, &saw).await;
+                let one = client::turn(&place, &fault, number, turn, &saw, &mut line).await;
                 saw.push(one);
             }
             (fault, saw)

@@ -31,10 +31,11 @@ pub enum Sabotage {
     LoseCall,
     DoubleBooking,
     LeaveSockets,
+    IgnoreLeaving,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::DropEvent,
         Self::DoubleEvent,
         Self::SwapEvents,
@@ -52,6 +53,7 @@ impl Sabotage {
         Self::LoseCall,
         Self::DoubleBooking,
         Self::LeaveSockets,
+        Self::IgnoreLeaving,
     ];
 
     /// The rule that must catch it.
@@ -72,6 +74,7 @@ impl Sabotage {
             Self::LoseCall => "emitted",
             Self::DoubleBooking => "booked",
             Self::LeaveSockets => "orphan-socket",
+            Self::IgnoreLeaving => "not-cancelled",
         }
     }
 
@@ -95,21 +98,7 @@ impl Sabotage {
     }
 
     fn spoils_answers(self) -> bool {
-        use Sabotage::{
-            CutFrame, DamageEvent, DoubleEnd, DoubleEvent, DropEvent, EventAfterEnd, NoEnd,
-            SwapEvents,
-        };
-        matches!(
-            self,
-            DropEvent
-                | DoubleEvent
-                | SwapEvents
-                | DamageEvent
-                | DoubleEnd
-                | EventAfterEnd
-                | NoEnd
-                | CutFrame
-        )
+        self.sql().is_none() && !matches!(self, Self::SendTwice | Self::LeaveSockets)
     }
 
     /// Where clients shall send their turns instead.

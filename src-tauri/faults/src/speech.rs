@@ -49,14 +49,20 @@ pub struct Speech {
     /// The data of each event.
     pub events: Vec<String>,
     sequence: u64,
+    /// Calls stand in the namespace that Lite puts a client's tools in.
+    lite: bool,
     name: String,
     spoken: u64,
+    /// Bytes that the first message has in one event.
+    much: Option<usize>,
 }
 
 impl Speech {
-    /// An answer without its end.
-    pub fn make(chance: &mut Chance, name: &str) -> Self {
-        let mut speech = Self { events: Vec::new(), sequence: 0, name: name.to_owned(), spoken: 0 };
+    /// An answer without its end; `much` is how long one of its events shall be, in bytes.
+    pub fn make(chance: &mut Chance, name: &str, lite: bool, much: Option<usize>) -> Self {
+        let much = much.or(chance.one_in(25).then(|| chance.within(20_000, 400_000)));
+        let mut speech =
+            Self { events: Vec::new(), sequence: 0, lite, name: name.to_owned(), spoken: 0, much };
         if chance.one_in(4) {
             speech.limits(chance);
         }
@@ -72,7 +78,7 @@ impl Speech {
             speech.thought(chance, index);
             index += 1;
         }
-        if !chance.one_in(4) {
+        if speech.much.is_some() || !chance.one_in(4) {
             let phase = if chance.one_in(6) { Some("commentary") } else { None };
             speech.message(chance, index, phase);
             index += 1;
@@ -185,8 +191,7 @@ impl Speech {
             json!({"output_index": index, "item": item("in_progress", "")}),
         );
         let mut words = self.text(chance);
-        if chance.one_in(25) {
-            let much = chance.within(20_000, 400_000);
+        if let Some(much) = self.much.take() {
             words.push("x".repeat(much));
         }
         for word in &words {
@@ -207,12 +212,17 @@ impl Speech {
             (format!("fc_{}_{index}", self.name), format!("call_{}_{index}", self.name));
         let tool = *chance.pick(&TOOLS);
         let custom = chance.one_in(5);
+        let lite = self.lite;
         let item = |status: &str, arguments: &str| {
-            if custom {
+            let mut item = if custom {
                 json!({"type": "custom_tool_call", "id": format!("ctc{}", &id[2..]), "call_id": call_id, "name": tool, "input": arguments, "status": status})
             } else {
                 json!({"type": "function_call", "id": id, "call_id": call_id, "name": tool, "arguments": arguments, "status": status})
+            };
+            if lite {
+                item["namespace"] = json!("functions");
             }
+            item
         };
         self.say(
             "response.output_item.added",

@@ -1,12 +1,15 @@
 //! What a run shows: faults by kind, how they ended, and what was wrong.
 //!
-//! **Invariant**: a finding is never summed away; each is printed with the seed that shows it again.
+//! **Invariant**: every finding counts, and is printed with the seed that shows it again.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::check::Finding;
 use crate::transcript::{FaultSaw, Rows};
+
+/// How many findings are printed; more of them are seldom of more kinds.
+const SHOWN: usize = 40;
 
 #[derive(Default)]
 pub struct Summary {
@@ -62,10 +65,13 @@ impl fmt::Display for Summary {
                 outcomes.join(", ")
             )?;
         }
-        for finding in &self.findings {
+        for finding in self.findings.iter().take(SHOWN) {
             let again =
                 finding.seed.map_or(String::new(), |seed| format!(" (again: --seed {seed} --one)"));
             writeln!(f, "FOUND {}: {}{again}", finding.rule, finding.detail)?;
+        }
+        if self.findings.len() > SHOWN {
+            writeln!(f, "and {} more", self.findings.len() - SHOWN)?;
         }
         write!(
             f,

@@ -2,7 +2,17 @@
 //!
 //! **Invariant**: bytes and times as they were, nothing that Weir said about itself but its rows.
 
+use std::sync::LazyLock;
 use std::time::Duration;
+
+use tokio::time::Instant;
+
+static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+/// Since this program began: the one clock of both ends.
+pub fn now() -> Duration {
+    BEGUN.elapsed()
+}
 
 /// What the client of one turn saw.
 #[derive(Clone, Debug)]
@@ -16,6 +26,8 @@ pub struct ClientSaw {
     /// The answer, head and framing included.
     pub raw: Vec<u8>,
     pub end: ClientEnd,
+    /// When it was done, by [`now`].
+    pub done: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +50,8 @@ pub struct BackendSaw {
     /// The number of the account whose token it carried.
     pub account: usize,
     pub body: Vec<u8>,
+    /// When its last byte was read, by [`now`].
+    pub came: Duration,
     /// What was written, and when each write ended, counted from the request's last byte.
     pub writes: Vec<(Duration, Vec<u8>)>,
     pub end: BackendEnd,

@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::State;
 use crate::fault::{Attempt, End};
-use crate::transcript::{BackendEnd, BackendSaw};
+use crate::transcript::{BackendEnd, BackendSaw, now};
 use crate::wire::page;
 
 /// How long the other side may take to leave; only a program that forgot a connection takes so long.
@@ -83,6 +83,7 @@ async fn respond(socket: &mut TcpStream, state: &State, account: usize, body: Ve
         turn,
         account,
         body,
+        came: now(),
         writes: Vec::new(),
         end: BackendEnd::Abandoned,
         over: Duration::ZERO,
@@ -111,6 +112,7 @@ fn unread(state: &State, late: &[u8]) {
         turn,
         account,
         body: request.body,
+        came: now(),
         writes: Vec::new(),
         end: BackendEnd::Closed,
         over: Duration::ZERO,

@@ -41,6 +41,7 @@ struct State {
 struct Part {
     turns: Vec<Vec<Attempt>>,
     accounts: std::ops::Range<usize>,
+    lite: bool,
 }
 
 fn open<T>(lock: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -57,7 +58,7 @@ impl Backend {
             let range = accounts..accounts + fault.accounts;
             accounts = range.end;
             let turns = fault.turns.iter().map(|turn| turn.attempts.clone()).collect();
-            parts.insert(fault.name(), Part { turns, accounts: range });
+            parts.insert(fault.name(), Part { turns, accounts: range, lite: fault.lite });
         }
         let state = Arc::new(State {
             faults: parts,
@@ -113,7 +114,7 @@ impl State {
     fn models(&self, account: usize) -> Value {
         let offered = self.faults.iter().filter(|(_, part)| part.accounts.contains(&account));
         let models: Vec<Value> = offered
-            .map(|(model, _)| json!({"slug": model, "display_name": model, "use_responses_lite": false}))
+            .map(|(model, part)| json!({"slug": model, "display_name": model, "use_responses_lite": part.lite}))
             .collect();
         json!({"models": models})
     }
@@ -127,10 +128,12 @@ impl State {
 
     /// The next answer for a request, and the turn that it belongs to.
     fn next(&self, body: &[u8]) -> Option<(String, usize, Attempt)> {
-        let body: Value = serde_json::from_slice(body).ok()?;
+        // In Lite the instructions are one of the input's items.
+        let text = std::str::from_utf8(body).ok()?;
+        let body: Value = serde_json::from_str(text).ok()?;
         let model = body["model"].as_str()?.to_owned();
         let part = self.faults.get(&model)?;
-        let turn: usize = body["instructions"].as_str()?.rsplit('-').next()?.parse().ok()?;
+        let turn: usize = text.split("weir-mark-").nth(1)?.split('.').next()?.parse().ok()?;
         let attempts = part.turns.get(turn)?;
         let mut came = open(&self.came);
         let count = came.entry((model.clone(), turn)).or_default();

@@ -14,6 +14,8 @@ pub struct Answer {
     pub until_close: bool,
     /// Bytes followed a whole body.
     pub excess: bool,
+    /// The connection can carry another request.
+    pub kept: bool,
 }
 
 /// None: the head is not whole, or is none.
@@ -41,6 +43,7 @@ pub fn read(raw: &[u8]) -> Option<Answer> {
         whole: false,
         until_close: false,
         excess: false,
+        kept: false,
     };
     if header("transfer-encoding").is_some_and(|coding| coding.eq_ignore_ascii_case("chunked")) {
         let (body, whole, used) = unchunk(rest);
@@ -55,6 +58,8 @@ pub fn read(raw: &[u8]) -> Option<Answer> {
     } else {
         answer.until_close = true;
     }
+    let closes = header("connection").is_some_and(|word| word.eq_ignore_ascii_case("close"));
+    answer.kept = answer.whole && !answer.excess && !closes;
     Some(answer)
 }
 

@@ -54,6 +54,9 @@ pub fn event(data: &str) -> Event {
     Event { data: data.to_owned(), value, role }
 }
 
+/// The longest event that must be taken, in bytes.
+const EVENT_LIMIT: usize = 32 * 1024 * 1024 - 1024;
+
 /// One answer, as far as it was written.
 #[derive(Clone, Debug)]
 pub struct Said {
@@ -64,6 +67,8 @@ pub struct Said {
     pub events: Vec<Event>,
     /// An event whose blank line was not written.
     pub unfinished: Option<String>,
+    /// Something follows the events that no reader has to take: bytes that are no text, or an event beyond the limit.
+    pub spoilt: bool,
 }
 
 impl Said {
@@ -75,17 +80,29 @@ impl Said {
 
     fn read(raw: &[u8]) -> Self {
         let Some(answer) = http::read(raw) else {
-            return Self { status: None, stream: false, events: Vec::new(), unfinished: None };
+            return Self {
+                status: None,
+                stream: false,
+                events: Vec::new(),
+                unfinished: None,
+                spoilt: false,
+            };
         };
         let stream = answer.status == 200 && answer.content_type.starts_with("text/event-stream");
         let read = if stream { sse::read(&answer.body) } else { sse::Stream::default() };
         let mut events: Vec<Event> = read.events.iter().map(|read| event(&read.data)).collect();
+        let mut spoilt = read.broken == Some(sse::NO_TEXT);
+        if let Some(long) = events.iter().position(|event| event.data.len() > EVENT_LIMIT) {
+            events.truncate(long);
+            spoilt = true;
+        }
         let end = events.iter().position(|event| event.role.is_terminal());
+        spoilt &= end.is_none();
         if let Some(end) = end {
             events.truncate(end + 1);
         }
         let unfinished = read.unfinished.filter(|_| end.is_none());
-        Self { status: Some(answer.status), stream, events, unfinished }
+        Self { status: Some(answer.status), stream, events, unfinished, spoilt }
     }
 
     /// Something was said that a client can see.
@@ -118,4 +135,14 @@ pub fn calls<'a>(events: impl Iterator<Item = &'a Value>) -> Vec<String> {
     let calls =
         items.filter(|item| item["type"].as_str().is_some_and(|kind| kind.ends_with("_call")));
     calls.filter_map(|item| Some(item["call_id"].as_str()?.to_owned())).collect()
+}
+
+/// The event as a client gets it that does not know the namespace of its own tools, where it stood in one.
+pub fn flat(event: &Event) -> Option<Value> {
+    let mut value = event.value.clone();
+    let strip = |item: &mut Value| item.as_object_mut()?.remove("namespace");
+    let of_item = value.get_mut("item").and_then(strip);
+    let output = value.pointer_mut("/response/output").and_then(Value::as_array_mut);
+    let of_output = output.into_iter().flatten().filter_map(strip).last();
+    (of_item.is_some() || of_output.is_some()).then_some(value)
 }

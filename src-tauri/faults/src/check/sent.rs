@@ -4,7 +4,7 @@
 
 use super::Terms;
 use super::said::{Role, Said, content_at};
-use crate::transcript::{BackendEnd, BackendSaw, TurnSaw};
+use crate::transcript::{BackendEnd, BackendSaw, ClientEnd, TurnSaw};
 
 /// One account and two moves.
 const MOST: usize = 3;
@@ -33,6 +33,17 @@ pub(super) fn check(
         let moved = at + 1 < attempts.len();
         if moved && let Some(why) = forbidden(attempt, &said[at], terms) {
             note("sent-twice", format!("request {at} was followed by another, although {why}"));
+        }
+    }
+    // What a client's going away does not end is paid for and read by nobody.
+    if let Some(last) = attempts.last().filter(|_| turn.client.end == ClientEnd::Left) {
+        let left = last.end == BackendEnd::Left || last.end == BackendEnd::LeftEarly;
+        let late = (last.came + last.over).saturating_sub(turn.client.done);
+        if left && late > terms.silence / 2 {
+            note(
+                "not-cancelled",
+                format!("the backend was left {late:?} after the client had gone"),
+            );
         }
     }
     // Nobody pays for an answer that nobody waits for.

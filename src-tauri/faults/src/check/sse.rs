@@ -17,6 +17,9 @@ pub struct Stream {
     pub broken: Option<&'static str>,
 }
 
+/// What [`Stream::broken`] says of bytes that are no text.
+pub const NO_TEXT: &str = "a line is not UTF-8";
+
 pub fn read(bytes: &[u8]) -> Stream {
     let mut stream = Stream::default();
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
@@ -26,9 +29,11 @@ pub fn read(bytes: &[u8]) -> Stream {
         let line = &rest[..end];
         let two = rest[end] == b'\r' && rest.get(end + 1) == Some(&b'\n');
         rest = &rest[end + 1 + usize::from(two)..];
-        let Ok(line) = std::str::from_utf8(line) else {
-            stream.broken = Some("a line is not UTF-8");
-            continue;
+        let counts = line.is_empty() || [&b"data"[..], b"event"].contains(&field(line));
+        let Some(line) = std::str::from_utf8(line).ok().or((!counts).then_some(":")) else {
+            // Whoever reads text need not go on from here.
+            stream.broken = Some(NO_TEXT);
+            return stream;
         };
         if line.is_empty() {
             if let Some(data) = data.take() {
@@ -66,6 +71,11 @@ pub fn read(bytes: &[u8]) -> Stream {
     stream
 }
 
+/// The name of a line's field.
+fn field(line: &[u8]) -> &[u8] {
+    line.split(|byte| *byte == b':').next().unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -92,5 +102,14 @@ mod tests {
         let stream = read(b"data: one\n\ndata: two\n");
         assert_eq!((stream.events.len(), stream.unfinished.as_deref()), (1, Some("two")));
         assert!(stream.broken.is_some());
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_end_it_only_where_they_would_be_read() {
+        let stream = read(
+            b"data: one\n\n\xffata: two\n\n: \xff\n\ndata: three\n\ndata: \xff\n\ndata: five\n\n",
+        );
+        let seen: Vec<_> = stream.events.iter().map(|event| event.data.as_str()).collect();
+        assert_eq!((seen, stream.broken), (vec!["one", "three"], Some(NO_TEXT)));
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::said::{Event, Role, Said, event};
+use super::said::{Event, Role, Said, event, flat};
 use super::{http, sse};
 use crate::transcript::{BackendEnd, ClientEnd, TurnSaw};
 
@@ -71,15 +71,13 @@ pub(super) fn check(turn: &TurnSaw, said: &[Said], note: &mut impl FnMut(&'stati
     for (at, event) in passed.iter().enumerate() {
         let theirs = last.events.get(at);
         let unfinished = at == last.events.len() && last.unfinished.as_ref() == Some(&event.data);
-        if theirs.map(|theirs| &theirs.data) != Some(&event.data) && !unfinished {
-            note(
-                "foreign-event",
-                format!(
-                    "event {at} is {} and was {:?}",
-                    short(&event.data),
-                    theirs.map(|theirs| short(&theirs.data))
-                ),
-            );
+        let same = theirs.is_some_and(|theirs| match flat(theirs) {
+            Some(flat) => flat == event.value,
+            None => theirs.data == event.data,
+        });
+        if !same && !unfinished {
+            let was = theirs.map(|theirs| short(&theirs.data));
+            note("foreign-event", format!("event {at} is {} and was {was:?}", short(&event.data)));
             return;
         }
     }
@@ -135,7 +133,7 @@ fn ours(
     note: &mut impl FnMut(&'static str, String),
 ) {
     // A reset may take along what was not read yet.
-    let lossy = matches!(how, BackendEnd::Reset | BackendEnd::LeftEarly);
+    let lossy = matches!(how, BackendEnd::Reset | BackendEnd::LeftEarly) || last.spoilt;
     let lost = if passed.is_empty() {
         // Nothing was committed, so the opening may be left out.
         last.has_content() || last.terminal().is_some_and(|end| end.role == Role::Completed)
@@ -185,14 +183,14 @@ fn ours(
             }
         }
         // Every item was complete: a client that is told otherwise runs finished calls a second time.
-        _ if how == BackendEnd::Closed && open == 0 && answered => {
+        _ if how == BackendEnd::Closed && open == 0 && answered && !last.spoilt => {
             note("own-end", "failed although every item was complete".into());
         }
         _ => {}
     }
 }
 
-fn open_items(events: &[Event]) -> usize {
+pub(super) fn open_items(events: &[Event]) -> usize {
     let mut open = std::collections::BTreeSet::new();
     for event in events {
         let index = event.value["output_index"].as_u64();
@@ -220,7 +218,7 @@ fn refused(
             note("refusal", format!("status {} with {}", answer.status, short(&body)));
         }
     }
-    let read = said.last().is_some_and(Said::has_content);
+    let read = said.last().is_some_and(|last| last.has_content() && !last.spoilt);
     let lossy = turn
         .attempts
         .last()

@@ -17,6 +17,9 @@ struct Evidence {
     process: ProcessSaw,
 }
 
+/// A rule, and the damage that breaks it.
+type Case<T> = (&'static str, fn(&mut T));
+
 fn data(event: serde_json::Value) -> String {
     event.to_string()
 }
@@ -56,6 +59,7 @@ impl Evidence {
             outputs: Vec::new(),
             raw: Vec::new(),
             end: ClientEnd::Ended,
+            done: Duration::from_secs(1),
         };
         let row = Row {
             id: "t1".into(),
@@ -106,6 +110,7 @@ fn request(account: usize) -> BackendSaw {
         turn: 0,
         account,
         body: b"{}".to_vec(),
+        came: Duration::from_secs(1),
         writes: Vec::new(),
         end: BackendEnd::Closed,
         over: Duration::from_millis(5),
@@ -133,7 +138,7 @@ fn sound_evidence_has_no_finding() {
 
 #[test]
 fn what_happens_to_events_is_found() {
-    let cases: [(&str, fn(&mut Evidence)); 9] = [
+    let cases: &[Case<Evidence>] = &[
         ("foreign-event", |e| drop(e.seen.remove(1))),
         ("foreign-event", |e| e.seen.insert(1, e.seen[1].clone())),
         ("foreign-event", |e| e.seen.swap(0, 1)),
@@ -147,8 +152,8 @@ fn what_happens_to_events_is_found() {
             e.turn.client.raw.pop();
         }),
     ];
-    for (at, (rule, damage)) in cases.into_iter().enumerate() {
-        assert!(rules(damage).contains(&rule), "{rule}, case {at}: {:?}", rules(damage));
+    for (at, (rule, damage)) in cases.iter().enumerate() {
+        assert!(rules(damage).contains(rule), "{rule}, case {at}: {:?}", rules(damage));
     }
 }
 
@@ -226,6 +231,15 @@ fn a_request_that_is_sent_again_needs_a_reason() {
     assert_eq!(again(silent), [""; 0]);
     assert_eq!(rules(|e| e.turn.client.sent_whole = false), ["sent-unasked", "row-invented"]);
     assert_eq!(rules(|e| e.turn.attempts[0].end = BackendEnd::Abandoned), ["orphan-socket"]);
+    let gone = |over| {
+        rules(|e| {
+            e.turn.client.end = ClientEnd::Left;
+            e.turn.attempts[0].end = BackendEnd::Left;
+            e.turn.attempts[0].over = over;
+        })
+    };
+    assert_eq!(gone(Duration::from_millis(500)), [""; 0]);
+    assert_eq!(gone(Duration::from_millis(1_500)), ["not-cancelled"]);
 }
 
 fn events_of(count: usize) -> Vec<String> {
@@ -234,7 +248,7 @@ fn events_of(count: usize) -> Vec<String> {
 
 #[test]
 fn rows_that_do_not_fit_are_found() {
-    let cases: [(&str, fn(&mut Evidence)); 15] = [
+    let cases: &[Case<Evidence>] = &[
         ("row-lost", |e| e.rows.turns.clear()),
         ("row-doubled", |e| e.rows.turns.push(Row { id: "t2".into(), ..e.rows.turns[0].clone() })),
         ("row-invented", |e| e.rows.turns.push(Row { mark: "other".into(), ..Row::default() })),
@@ -251,14 +265,14 @@ fn rows_that_do_not_fit_are_found() {
         ("booked", |e| e.turn.client.outputs.push("call_0".into())),
         ("wording", |e| e.rows.turns[0].error_message = Some("Try again later.".into())),
     ];
-    for (at, (rule, damage)) in cases.into_iter().enumerate() {
-        assert!(rules(damage).contains(&rule), "{rule}, case {at}: {:?}", rules(damage));
+    for (at, (rule, damage)) in cases.iter().enumerate() {
+        assert!(rules(damage).contains(rule), "{rule}, case {at}: {:?}", rules(damage));
     }
 }
 
 #[test]
 fn what_is_left_of_the_process_is_found() {
-    let cases: [(&str, fn(&mut ProcessSaw)); 7] = [
+    let cases: &[Case<ProcessSaw>] = &[
         ("orphan-turn", |p| p.after.in_flight = 1),
         ("orphan-socket", |p| p.after.sockets += 1),
         ("orphan-file", |p| p.after.files += 13),
@@ -268,7 +282,7 @@ fn what_is_left_of_the_process_is_found() {
         ("panic", |p| p.log = "thread 'x' panicked at y".into()),
     ];
     for (rule, damage) in cases {
-        assert_eq!(rules(|e| damage(&mut e.process)), [rule]);
+        assert_eq!(rules(|e| damage(&mut e.process)), [*rule]);
     }
 }
 

@@ -5,8 +5,8 @@
 use serde_json::Value;
 
 use super::http;
-use super::said::{Role, Said};
-use super::stream::short;
+use super::said::{Role, Said, flat};
+use super::stream::{self, short};
 use crate::transcript::{ClientEnd, TurnSaw};
 
 pub(super) fn check(turn: &TurnSaw, said: &[Said], note: &mut impl FnMut(&'static str, String)) {
@@ -33,14 +33,26 @@ pub(super) fn check(turn: &TurnSaw, said: &[Said], note: &mut impl FnMut(&'stati
     };
     let done =
         last.events.iter().filter(|event| event.value["type"] == "response.output_item.done");
-    let done: Vec<&Value> = done.map(|event| &event.value["item"]).collect();
-    let output = document["output"].as_array().into_iter().flatten();
-    // What was begun may stand there as far as it came, and then says so.
-    let begun = last.terminal().is_some_and(|end| end.role == Role::Incomplete);
-    let output: Vec<&Value> =
-        output.filter(|item| !begun || item["status"] != "incomplete").collect();
-    if done != output {
-        note("document", format!("{} items for {}", output.len(), done.len()));
+    let done: Vec<Value> = done
+        .map(|event| flat(event).unwrap_or_else(|| event.value.clone())["item"].clone())
+        .collect();
+    let mut done = done.iter().peekable();
+    // What was begun and not ended may stand there as far as it came.
+    let mut begun = stream::open_items(&last.events);
+    for item in document["output"].as_array().into_iter().flatten() {
+        if done.next_if_eq(&item).is_none() {
+            let Some(less) = begun.checked_sub(1) else {
+                note(
+                    "document",
+                    format!("an item that the backend did not send: {}", short(&item.to_string())),
+                );
+                return;
+            };
+            begun = less;
+        }
+    }
+    if let Some(item) = done.next() {
+        note("document", format!("it lacks {}", short(&item.to_string())));
     }
     let status = document["status"].as_str();
     let right = match last.terminal().map(|end| end.role) {
