@@ -15,6 +15,10 @@ use tokio_util::sync::CancellationToken;
 use super::Timers;
 use super::sink::Sink;
 
+/// After a limit passed, the time for what has come already. When the whole program stood still (a suspended machine, a
+/// stopped process), limits are over before anybody had a chance to read what waits in the sockets.
+const MOMENT: Duration = Duration::from_secs(1);
+
 /// What came of a wait.
 #[derive(Debug)]
 pub enum Waited<T> {
@@ -44,7 +48,7 @@ impl Courtesy {
         self.next = Instant::now() + self.timers.comment;
     }
 
-    /// Waits for `what`, at most `limit` long.
+    /// Waits for `what`, at most `limit` long and a moment.
     pub async fn attend<T>(
         &mut self,
         sink: &mut Sink,
@@ -52,14 +56,18 @@ impl Courtesy {
         what: impl Future<Output = T>,
     ) -> Waited<T> {
         let mut what = std::pin::pin!(what);
-        let silent = Instant::now() + limit;
+        let mut silent = Instant::now() + limit;
+        let mut moment = Some(MOMENT);
         loop {
             tokio::select! {
                 biased;
                 () = sink.gone() => return Waited::Gone,
                 () = self.stop.cancelled() => return Waited::Stopping,
                 got = &mut what => return Waited::Got(got),
-                () = sleep_until(silent) => return Waited::Silent,
+                () = sleep_until(silent) => match moment.take() {
+                    Some(moment) => silent = Instant::now() + moment,
+                    None => return Waited::Silent,
+                },
                 () = sleep_until(self.next) => {
                     if !sink.begun() {
                         sink.accept(HeaderMap::new());
@@ -103,10 +111,20 @@ mod tests {
             .attend(&mut sink, Duration::from_secs(90), std::future::pending::<()>())
             .await;
         assert!(matches!(waited, Waited::Silent));
-        assert_eq!(begun.elapsed().as_secs(), 90);
+        assert_eq!(begun.elapsed(), Duration::from_secs(90) + MOMENT);
         drop(sink);
         let at = client.await.expect("no panic");
         assert_eq!(at, [15, 15, 25, 35, 45, 55, 65, 75, 85]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_had_come_before_the_limit_is_not_silence() {
+        let (mut sink, _answer) = sink::channel(false, CancellationToken::new());
+        let limit = Duration::from_secs(90);
+        // The connection's own task hands over a little late what it found when the program woke.
+        let late = tokio::time::sleep(limit + Duration::from_millis(500));
+        let waited = courtesy().attend(&mut sink, limit, late).await;
+        assert!(matches!(waited, Waited::Got(())), "{waited:?}");
     }
 
     #[tokio::test(start_paused = true)]
