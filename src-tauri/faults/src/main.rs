@@ -11,6 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use weir_faults::fault::Fault;
+use weir_faults::run::Disturbance;
 use weir_faults::sabotage::Sabotage;
 use weir_faults::summary::Summary;
 use weir_faults::{case, plan, run, say};
@@ -37,6 +38,9 @@ struct Arguments {
     /// How many faults one program meets before it is ended and its database read.
     #[arg(long, default_value_t = 250)]
     batch: u64,
+    /// Stop each program for longer than its timers while it serves.
+    #[arg(long)]
+    freeze: bool,
     /// A folder with a recorded case, or with such folders, instead of seeds.
     #[arg(long, value_name = "DIR")]
     case: Option<PathBuf>,
@@ -63,6 +67,7 @@ async fn all(arguments: &Arguments) -> io::Result<bool> {
         return prove(&arguments.weir).await;
     }
     let begun = Instant::now();
+    let disturbance = if arguments.freeze { Disturbance::Freeze } else { Disturbance::None };
     let mut summary = Summary::default();
     let faults: Vec<Fault> = match &arguments.case {
         Some(folder) => case::read_all(folder)?,
@@ -73,7 +78,7 @@ async fn all(arguments: &Arguments) -> io::Result<bool> {
         return Err(io::Error::other("there is no fault to play"));
     }
     for batch in faults.chunks(usize::try_from(arguments.batch.max(1)).unwrap_or(usize::MAX)) {
-        let evidence = run::run(&arguments.weir, batch.to_vec(), None).await?;
+        let evidence = run::run(&arguments.weir, batch.to_vec(), disturbance).await?;
         if arguments.one {
             show(&evidence);
         }
@@ -113,7 +118,11 @@ async fn prove(weir: &Path) -> io::Result<bool> {
         let (weir, room) = (weir.to_owned(), Arc::clone(&room));
         runs.spawn(async move {
             let _room = room.acquire_owned().await;
-            (sabotage, run::run(&weir, faults, sabotage).await.map(|evidence| evidence.findings()))
+            let disturbance = sabotage.map_or(Disturbance::None, Disturbance::Sabotage);
+            (
+                sabotage,
+                run::run(&weir, faults, disturbance).await.map(|evidence| evidence.findings()),
+            )
         });
     }
     let mut good = true;
@@ -155,8 +164,9 @@ fn show(evidence: &run::Evidence) {
                 attempt.end,
                 attempt.over
             ));
-            for (when, bytes) in &attempt.writes {
-                say(&format!("   {when:?}: {:?}", String::from_utf8_lossy(bytes)));
+            for (when, bytes) in attempt.writes.iter().take(40) {
+                let text = String::from_utf8_lossy(bytes);
+                say(&format!("   {when:?}: {:?}", text.chars().take(2_000).collect::<String>()));
             }
         }
         say(&format!(

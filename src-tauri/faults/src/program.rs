@@ -117,10 +117,15 @@ impl Program {
         }
     }
 
+    /// Sends a signal by its name.
+    pub fn signal(&self, name: &str) {
+        drop(Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status());
+    }
+
     /// Asks it to end, and waits.
     pub async fn end(mut self) -> (Option<i32>, Duration, String) {
         let begun = Instant::now();
-        drop(Command::new("kill").args(["-TERM", &self.child.id().to_string()]).status());
+        self.signal("TERM");
         let bound = begun + Duration::from_secs(30);
         let exit = loop {
             match self.child.try_wait() {

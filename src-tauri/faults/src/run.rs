@@ -31,11 +31,39 @@ pub struct Evidence {
     pub faults: Vec<FaultSaw>,
     pub rows: Rows,
     pub process: ProcessSaw,
+    /// How long the program was stopped.
+    pub frozen: Duration,
 }
+
+/// What is done to the program while it serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disturbance {
+    None,
+    /// It stands still for longer than its timers, as on a machine that was suspended.
+    Freeze,
+    Sabotage(Sabotage),
+}
+
+impl Disturbance {
+    fn sabotage(self) -> Option<Sabotage> {
+        match self {
+            Self::Sabotage(sabotage) => Some(sabotage),
+            _ => None,
+        }
+    }
+}
+
+/// When the program is stopped, and for how long.
+const FREEZE: (Duration, Duration) =
+    (Duration::from_secs(2), Duration::from_millis(TIMERS[3] + 1_500));
 
 impl Evidence {
     pub fn findings(&self) -> Vec<Finding> {
-        let terms = Terms { silence: Duration::from_millis(TIMERS[2]), growth_kib: GROWTH_KIB };
+        let terms = Terms {
+            silence: Duration::from_millis(TIMERS[2]),
+            leaving: Duration::from_millis(TIMERS[2] / 2) + self.frozen,
+            growth_kib: GROWTH_KIB,
+        };
         let mut all: Vec<Finding> =
             self.faults.iter().flat_map(|fault| check::fault(fault, &self.rows, &terms)).collect();
         all.extend(check::process(&self.process, &self.faults, &self.rows, &terms));
@@ -47,8 +75,9 @@ impl Evidence {
 pub async fn run(
     weir: &Path,
     faults: Vec<Fault>,
-    sabotage: Option<Sabotage>,
+    disturbance: Disturbance,
 ) -> io::Result<Evidence> {
+    let sabotage = disturbance.sabotage();
     let folder = tempfile::tempdir()?;
     let backend = Backend::start(&faults).await?;
     let mut upstream = backend.base_url.clone();
@@ -69,7 +98,17 @@ pub async fn run(
     met(&program, &backend).await?;
     backend.hush();
     let before = quiet(&program).await;
-    let saw = play_all(&place, faults).await?;
+    let frozen = if disturbance == Disturbance::Freeze { FREEZE.1 } else { Duration::ZERO };
+    let freeze = async {
+        if !frozen.is_zero() {
+            sleep(FREEZE.0).await;
+            program.signal("STOP");
+            sleep(frozen).await;
+            program.signal("CONT");
+        }
+    };
+    let (saw, ()) = tokio::join!(play_all(&place, faults), freeze);
+    let saw = saw?;
     let mut forgotten = Vec::new();
     if sabotage == Some(Sabotage::LeaveSockets) {
         for _ in 0..300 {
@@ -89,7 +128,7 @@ pub async fn run(
     let faults =
         saw.into_iter().map(|(fault, clients)| gather(&fault, clients, &backend)).collect();
     let process = ProcessSaw { before, after, exit, drain, log };
-    Ok(Evidence { faults, rows, process })
+    Ok(Evidence { faults, rows, process, frozen })
 }
 
 /// Waits until every account is known, so that no turn meets a pool that is still being read.

@@ -36,6 +36,8 @@ pub struct Finding {
 pub struct Terms {
     /// A backend that says nothing for so long may be left.
     pub silence: Duration,
+    /// A client that left must have been noticed after so long.
+    pub leaving: Duration,
     /// What the resident memory may have grown by.
     pub growth_kib: u64,
 }

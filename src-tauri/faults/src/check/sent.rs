@@ -39,7 +39,7 @@ pub(super) fn check(
     if let Some(last) = attempts.last().filter(|_| turn.client.end == ClientEnd::Left) {
         let left = last.end == BackendEnd::Left || last.end == BackendEnd::LeftEarly;
         let late = (last.came + last.over).saturating_sub(turn.client.done);
-        if left && late > terms.silence / 2 {
+        if left && late > terms.leaving {
             note(
                 "not-cancelled",
                 format!("the backend was left {late:?} after the client had gone"),

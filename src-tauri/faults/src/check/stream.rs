@@ -141,10 +141,9 @@ fn ours(
         passed.len() < last.events.len()
     };
     if lost && !lossy {
-        note(
-            "lost-event",
-            format!("{} of {} events were passed on", passed.len(), last.events.len()),
-        );
+        let (passed, said, code) =
+            (passed.len(), last.events.len(), &end.value["response"]["error"]["code"]);
+        note("lost-event", format!("{passed} of {said} events were passed on, then came {code}"));
     }
     if end.value["sequence_number"].as_u64().is_none() {
         note("own-end", "an end without a sequence number, which clients ignore".into());

@@ -97,7 +97,11 @@ impl Evidence {
         if let Some(last) = self.turn.attempts.last_mut().filter(|last| last.writes.is_empty()) {
             last.writes = vec![(Duration::from_millis(1), answer(&self.said))];
         }
-        let terms = Terms { silence: Duration::from_secs(2), growth_kib: 1_000 };
+        let terms = Terms {
+            silence: Duration::from_secs(2),
+            leaving: Duration::from_secs(1),
+            growth_kib: 1_000,
+        };
         let saw = [FaultSaw { seed: 1, kind: "made up", turns: vec![self.turn] }];
         let mut all = fault(&saw[0], &self.rows, &terms);
         all.extend(process(&self.process, &saw, &self.rows, &terms));
