@@ -15,3 +15,6 @@ pub mod sockets;
 pub mod stream;
 mod unpack;
 pub mod usage;
+
+#[cfg(test)]
+mod framing;
