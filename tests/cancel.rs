@@ -32,6 +32,25 @@ async fn a_client_that_leaves_before_the_answer_cancels_the_upstream_turn(road: 
     weir.finish().await;
 }
 
+async fn a_client_that_waits_for_a_document_and_leaves_cancels_the_upstream_turn(road: &str) {
+    let weir = Weir::start_on(
+        road,
+        "[[rule]]\nreply = { text = \"an answer\", gate = \"never\", at = \"end\" }",
+    )
+    .await;
+    let whole = json!({"model": "practice-full", "input": "hello"});
+    let request = tokio::spawn(weir.request().json(&whole).send());
+    weir.practice()
+        .wait_for(|seen| {
+            seen.iter().any(|request| request.path.ends_with("/responses") && request.status != 426)
+        })
+        .await;
+    request.abort();
+    assert_eq!(outcome(&weir).await, "cancelled");
+    assert_eq!(weir.turns().await[0]["error_code"], json!("client_gone"));
+    weir.finish().await;
+}
+
 async fn a_client_that_leaves_in_the_middle_cancels_the_upstream_turn(road: &str) {
     let weir = Weir::start_on(
         road,
@@ -69,6 +88,7 @@ async fn a_client_that_leaves_frees_its_account(road: &str) {
 }
 
 on_both_roads! {
+    a_client_that_waits_for_a_document_and_leaves_cancels_the_upstream_turn,
     a_client_that_leaves_before_the_answer_cancels_the_upstream_turn,
     a_client_that_leaves_in_the_middle_cancels_the_upstream_turn,
     a_client_that_leaves_frees_its_account,

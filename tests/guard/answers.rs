@@ -84,7 +84,7 @@ async fn unknown_paths_and_wrong_methods_are_answered_in_json() {
     guarded.weir.finish().await;
 }
 
-/// Codex goes on over HTTP when it reads this status, and only then without a word.
+/// C95: Codex goes on over HTTP when it reads this status, and only then without a word.
 #[tokio::test]
 async fn a_websocket_is_not_offered() {
     let guarded = Guarded::start().await;
@@ -100,6 +100,9 @@ async fn a_websocket_is_not_offered() {
         ];
         let answer = guarded.ask(&format!("GET {path}"), &headers).await;
         assert_eq!((answer.status, answer.code().as_str()), (426, "no_websocket"), "{path}");
+        assert_eq!(answer.header("connection"), Some("close"), "{path}");
+        let plain = guarded.ask(&format!("GET {path}"), &headers[..2]).await;
+        assert_eq!((plain.status, plain.code().as_str()), (426, "no_websocket"), "{path}");
     }
     guarded.weir.finish().await;
 }

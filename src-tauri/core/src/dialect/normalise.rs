@@ -51,11 +51,11 @@ fn refuse_several_choices(body: &Body) -> Result<(), Refusal> {
 }
 
 /// The backend keeps nothing between plain HTTP requests, so there is nothing that an id could continue: leaving it out in
-/// silence would answer without the history that it stands for.
+/// silence would answer without the history that it stands for. The code is the one at which clients send it whole.
 fn refuse_continuation(body: &mut Body) -> Result<(), Refusal> {
     match body.remove("previous_response_id") {
         Some(id) if id.get() != "null" => Err(Refusal::of_field(
-            "unsupported_parameter",
+            "previous_response_not_found",
             "previous_response_id",
             "The backend keeps no responses; remove `previous_response_id` and send the whole conversation in `input`.",
         )),
@@ -194,6 +194,7 @@ mod tests {
         let refusal =
             normalised(r#"{"model":"m","previous_response_id":"resp_1"}"#).expect_err("no history");
         assert_eq!(refusal.param.as_deref(), Some("previous_response_id"));
+        assert_eq!((refusal.status, refusal.code), (400, "previous_response_not_found"));
     }
 
     #[test]

@@ -60,10 +60,12 @@ pub async fn create(
 }
 
 /// A WebSocket is not offered; 426 is the answer that lets Codex go on over HTTP without a word.
-pub async fn upgrade() -> Problem {
-    Problem::new(
+pub async fn upgrade() -> Response {
+    let problem = Problem::new(
         426,
         "no_websocket",
         "Weir does not offer WebSockets here. Send POST requests to this path.",
-    )
+    );
+    // A client that waits for another protocol on this connection sees that there is none.
+    ([(header::CONNECTION, HeaderValue::from_static("close"))], problem).into_response()
 }
