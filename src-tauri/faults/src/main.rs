@@ -86,7 +86,7 @@ async fn all(arguments: &Arguments) -> io::Result<bool> {
         summary.add(&evidence.faults, &evidence.rows, found);
         let (before, after) = (evidence.process.before, evidence.process.after);
         say(&format!(
-            "{:>5} faults after {:>4.0} s; resident {} → {} MiB, sockets {} → {}, files {} → {}, ended in {:.1} s, findings {}",
+            "{:>5} faults after {:>4.0} s; resident {} → {} MiB, sockets {} → {}, files {} → {}, ended in {:.1} s, machine stood still for {:.1} s at most, findings {}",
             summary.faults(),
             begun.elapsed().as_secs_f64(),
             before.resident_kib / 1024,
@@ -96,6 +96,7 @@ async fn all(arguments: &Arguments) -> io::Result<bool> {
             before.files,
             after.files,
             evidence.process.drain.as_secs_f64(),
+            evidence.stood_still.as_secs_f64(),
             summary.findings.len()
         ));
     }

@@ -33,6 +33,8 @@ pub struct Evidence {
     pub process: ProcessSaw,
     /// How long the program was stopped.
     pub frozen: Duration,
+    /// The longest time for which this process was not run although it had something to do.
+    pub stood_still: Duration,
 }
 
 /// What is done to the program while it serves.
@@ -52,6 +54,9 @@ impl Disturbance {
         }
     }
 }
+
+/// How often it is looked whether this process still runs.
+const TICK: Duration = Duration::from_millis(50);
 
 /// When the program is stopped, and for how long.
 const FREEZE: (Duration, Duration) =
@@ -107,8 +112,19 @@ pub async fn run(
             program.signal("CONT");
         }
     };
-    let (saw, ()) = tokio::join!(play_all(&place, faults), freeze);
-    let saw = saw?;
+    let (mut stood_still, mut last) = (Duration::ZERO, Instant::now());
+    let watch = async {
+        loop {
+            sleep(TICK).await;
+            stood_still = stood_still.max(last.elapsed());
+            last = Instant::now();
+        }
+    };
+    let played = async { tokio::join!(play_all(&place, faults), freeze) };
+    let saw = tokio::select! {
+        (saw, ()) = played => saw?,
+        () = watch => Vec::new(),
+    };
     let mut forgotten = Vec::new();
     if sabotage == Some(Sabotage::LeaveSockets) {
         for _ in 0..300 {
@@ -128,7 +144,7 @@ pub async fn run(
     let faults =
         saw.into_iter().map(|(fault, clients)| gather(&fault, clients, &backend)).collect();
     let process = ProcessSaw { before, after, exit, drain, log };
-    Ok(Evidence { faults, rows, process, frozen })
+    Ok(Evidence { faults, rows, process, frozen, stood_still })
 }
 
 /// Waits until every account is known, so that no turn meets a pool that is still being read.
