@@ -44,7 +44,7 @@ step 'formatting' cargo fmt --all --check
 step 'licences' node scripts/licences.mjs
 step 'page: install and build' scripts/page.sh build
 step 'page: types, lint, tests' scripts/page.sh check
-headless=(-p weir-core -p weir -p weir-faults)
+headless=(-p weir-core -p weir -p weir-faults -p weir-bench)
 step 'headless: clippy' cargo clippy --locked "${headless[@]}" --all-targets -- -D warnings
 step 'headless: tests' cargo test --locked "${headless[@]}"
 step 'headless: program' scripts/place-headless.sh
