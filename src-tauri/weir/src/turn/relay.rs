@@ -121,8 +121,8 @@ impl Relay<'_> {
             _ => {}
         }
         let stripped = self.without_namespace(&event);
-        let data = stripped.as_deref().unwrap_or(data);
-        let event = Event::read(data).unwrap_or(event);
+        let event = stripped.as_deref().and_then(Event::read).unwrap_or(event);
+        let data = event.raw;
         if !progress.saw(&event) {
             return self.preamble_too_long(progress).await;
         }
