@@ -66,7 +66,7 @@ fn timers(text: &str) -> Result<Timers, String> {
     };
     let [status, comment, silence, idle] =
         [status, comment, silence, idle].map(Duration::from_millis);
-    Ok(Timers { status, comment, silence, idle })
+    Ok(Timers { status, comment, silence, idle, ..Timers::default() })
 }
 
 pub(super) async fn run(serve: Serve, place: Place) -> Result<(), Failed> {

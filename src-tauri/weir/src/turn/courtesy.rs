@@ -5,12 +5,14 @@
 //!
 //! **Invariant**: every wait for the backend goes through [`Courtesy::attend`].
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use http::HeaderMap;
-use tokio::time::{Instant, sleep_until};
-use tokio_util::sync::CancellationToken;
+use tokio::time::{Instant, Sleep, sleep_until};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 
 use super::Timers;
 use super::sink::Sink;
@@ -31,16 +33,22 @@ pub enum Waited<T> {
     Stopping,
 }
 
+/// The waits that a turn has again and again. They are begun once and kept, because an answer has thousands of events and
+/// each of them is a wait.
 #[derive(Debug)]
 pub struct Courtesy {
     timers: Timers,
-    stop: CancellationToken,
+    stop: Pin<Box<WaitForCancellationFutureOwned>>,
     next: Instant,
+    /// Rings at the next moment that matters, or before it: a moment that moves away leaves it as it is.
+    alarm: Pin<Box<Sleep>>,
 }
 
 impl Courtesy {
     pub fn new(timers: Timers, stop: CancellationToken) -> Self {
-        Self { timers, stop, next: Instant::now() + timers.status }
+        let next = Instant::now() + timers.status;
+        let (stop, alarm) = (Box::pin(stop.cancelled_owned()), Box::pin(sleep_until(next)));
+        Self { timers, stop, next, alarm }
     }
 
     /// Bytes have just been written, so that no comment is due for a while.
@@ -58,25 +66,52 @@ impl Courtesy {
         let mut what = std::pin::pin!(what);
         let mut silent = Instant::now() + limit;
         let mut moment = Some(MOMENT);
-        loop {
-            tokio::select! {
-                biased;
-                () = sink.gone() => return Waited::Gone,
-                () = self.stop.cancelled() => return Waited::Stopping,
-                got = &mut what => return Waited::Got(got),
-                () = sleep_until(silent) => match moment.take() {
+        poll_fn(|cx| {
+            if sink.is_gone() {
+                return Poll::Ready(Waited::Gone);
+            }
+            if self.stop.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Waited::Stopping);
+            }
+            if let Poll::Ready(got) = what.as_mut().poll(cx) {
+                return Poll::Ready(Waited::Got(got));
+            }
+            if sink.poll_gone(cx).is_ready() {
+                return Poll::Ready(Waited::Gone);
+            }
+            while self.until(silent, sink, cx).is_ready() {
+                match moment.take() {
                     Some(moment) => silent = Instant::now() + moment,
-                    None => return Waited::Silent,
-                },
-                () = sleep_until(self.next) => {
-                    if !sink.begun() {
-                        sink.accept(HeaderMap::new());
-                    }
-                    if sink.begun() {
-                        sink.comment();
-                    }
-                    self.wrote();
+                    None => return Poll::Ready(Waited::Silent),
                 }
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Ready at `silent`; until then says something to the client whenever that is due.
+    fn until(&mut self, silent: Instant, sink: &mut Sink, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let due = silent.min(self.next);
+            if self.alarm.deadline() > due || self.alarm.is_elapsed() {
+                self.alarm.as_mut().reset(due);
+            }
+            if self.alarm.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            let now = Instant::now();
+            if now >= silent {
+                return Poll::Ready(());
+            }
+            if now >= self.next {
+                if !sink.begun() {
+                    sink.accept(HeaderMap::new());
+                }
+                if sink.begun() {
+                    sink.comment();
+                }
+                self.wrote();
             }
         }
     }
@@ -135,6 +170,64 @@ mod tests {
             .await;
         assert!(matches!(waited, Waited::Silent));
         assert!(answer.head.try_recv().is_err());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_written_puts_the_next_comment_off() {
+        let (mut sink, mut answer) = sink::channel(false, CancellationToken::new());
+        sink.accept(HeaderMap::new());
+        let mut courtesy = courtesy();
+        let limit = Duration::from_secs(90);
+        for _ in 0..30 {
+            let second = tokio::time::sleep(Duration::from_secs(1));
+            assert!(matches!(courtesy.attend(&mut sink, limit, second).await, Waited::Got(())));
+            courtesy.wrote();
+        }
+        assert!(futures_util::poll!(answer.body.next()).is_pending(), "no comment was due");
+        let wait = tokio::time::sleep(Duration::from_millis(10_500));
+        courtesy.attend(&mut sink, limit, wait).await;
+        let comment = answer.body.next().await.expect("ten silent seconds passed");
+        assert_eq!(&comment.expect("bytes")[..], b": weir\n\n");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_limit_is_kept_after_a_longer_one() {
+        let (mut sink, _answer) = sink::channel(false, CancellationToken::new());
+        let mut courtesy = courtesy();
+        let begun = Instant::now();
+        for (limit, at) in [(300, 300), (2, 302), (90, 392)] {
+            let limit = Duration::from_secs(limit);
+            let waited = courtesy.attend(&mut sink, limit, std::future::pending::<()>()).await;
+            assert!(matches!(waited, Waited::Silent));
+            assert_eq!(begun.elapsed(), Duration::from_secs(at));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_backend_that_never_pauses_does_not_hold_up_the_end() {
+        let stop = CancellationToken::new();
+        let (mut sink, _answer) = sink::channel(false, stop.clone());
+        let mut courtesy = Courtesy::new(Timers::default(), stop.clone());
+        let limit = Duration::from_secs(90);
+        assert!(matches!(courtesy.attend(&mut sink, limit, async {}).await, Waited::Got(())));
+        stop.cancel();
+        assert!(matches!(courtesy.attend(&mut sink, limit, async {}).await, Waited::Stopping));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_leaves_during_a_wait_ends_it() {
+        let (mut sink, answer) = sink::channel(false, CancellationToken::new());
+        let begun = Instant::now();
+        let leaves = tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_secs(7)).await;
+            drop(answer);
+        });
+        let mut courtesy = courtesy();
+        let limit = Duration::from_secs(90);
+        let waited = courtesy.attend(&mut sink, limit, std::future::pending::<()>()).await;
+        assert!(matches!(waited, Waited::Gone));
+        assert_eq!(begun.elapsed(), Duration::from_secs(7));
+        leaves.await.expect("no panic");
     }
 
     #[tokio::test(start_paused = true)]

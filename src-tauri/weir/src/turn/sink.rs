@@ -5,19 +5,26 @@
 //!
 //! **Invariant**: one head; no more than [`BUDGET`] bytes wait between upstream and client.
 
+use std::future::Future as _;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, ReusableBoxFuture};
 
 /// Bytes that may wait for the client.
 pub const BUDGET: usize = 256 * 1024;
+
+/// Bytes from which on pieces that wait are no longer put together, about what a socket takes at once.
+const TOGETHER: usize = 16 * 1024;
+
+/// How often others get a turn before a write.
+const LOOKS: u32 = 16;
 
 /// A client that takes nothing for so long has gone, whatever its connection says.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -54,6 +61,8 @@ pub struct Sink {
     body: mpsc::UnboundedSender<Piece>,
     budget: Arc<Semaphore>,
     whole: bool,
+    /// The wait for the client's going away, once it was begun.
+    gone: Option<ReusableBoxFuture<'static, ()>>,
 }
 
 /// What the endpoint reads from.
@@ -65,7 +74,12 @@ pub struct Answer {
 
 /// The body of a streamed answer.
 #[derive(Debug)]
-pub struct Pieces(mpsc::UnboundedReceiver<Piece>);
+pub struct Pieces {
+    pieces: mpsc::UnboundedReceiver<Piece>,
+    /// Taken out, to go in one write.
+    taken: Vec<Piece>,
+    looks: u32,
+}
 
 #[derive(Debug)]
 struct Piece {
@@ -78,8 +92,8 @@ pub fn channel(whole: bool, stop: CancellationToken) -> (Sink, Answer) {
     let (head, head_end) = oneshot::channel();
     let (body, body_end) = mpsc::unbounded_channel();
     let budget = Arc::new(Semaphore::new(BUDGET));
-    let sink = Sink { stop, head: Some(head), body, budget, whole };
-    (sink, Answer { head: head_end, body: Pieces(body_end) })
+    let sink = Sink { stop, head: Some(head), body, budget, whole, gone: None };
+    (sink, Answer { head: head_end, body: Pieces::new(body_end) })
 }
 
 impl Sink {
@@ -118,15 +132,22 @@ impl Sink {
     /// Waits until there is room, then hands the bytes over.
     pub async fn write(&self, bytes: Bytes) -> Result<(), Gone> {
         let wanted = u32::try_from(bytes.len().min(BUDGET)).unwrap_or(u32::MAX);
-        let room = tokio::select! {
-            biased;
-            () = self.body.closed() => return Err(Gone),
-
-            room = Arc::clone(&self.budget).acquire_many_owned(wanted) => room.ok(),
-            () = self.stop.cancelled() => return Err(Gone),
-            () = tokio::time::sleep(PATIENCE) => return Err(Gone),
+        // Nearly always there is room, and then nothing has to be waited for.
+        let room = match Arc::clone(&self.budget).try_acquire_many_owned(wanted) {
+            Ok(room) => room,
+            Err(_) => self.wait(wanted).await?,
         };
-        self.body.send(Piece { bytes, _room: room }).map_err(|_| Gone)
+        self.body.send(Piece { bytes, _room: Some(room) }).map_err(|_| Gone)
+    }
+
+    async fn wait(&self, wanted: u32) -> Result<OwnedSemaphorePermit, Gone> {
+        tokio::select! {
+            biased;
+            () = self.body.closed() => Err(Gone),
+            room = Arc::clone(&self.budget).acquire_many_owned(wanted) => room.map_err(|_| Gone),
+            () = self.stop.cancelled() => Err(Gone),
+            () = tokio::time::sleep(PATIENCE) => Err(Gone),
+        }
     }
 
     /// A comment keeps the connection alive; a client that has bytes waiting needs none.
@@ -136,17 +157,77 @@ impl Sink {
         }
     }
 
-    /// Resolves when the client has gone away.
-    pub async fn gone(&self) {
-        self.body.closed().await;
+    /// Ready when the client has gone away. One wait serves the whole turn, however often it is looked at.
+    pub fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.body.is_closed() {
+            return Poll::Ready(());
+        }
+        let body = &self.body;
+        let gone = self.gone.get_or_insert_with(|| {
+            let body = body.clone();
+            ReusableBoxFuture::new(async move { body.closed().await })
+        });
+        gone.poll(cx)
+    }
+
+    /// Whether the client has gone away, as far as is known without waiting.
+    pub fn is_gone(&self) -> bool {
+        self.body.is_closed()
+    }
+}
+
+impl Pieces {
+    fn new(pieces: mpsc::UnboundedReceiver<Piece>) -> Self {
+        Self { pieces, taken: Vec::new(), looks: 0 }
+    }
+
+    /// Takes what is there. Ready: nothing more can follow.
+    fn take(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        while self.size() < TOGETHER {
+            match ready!(self.pieces.poll_recv(cx)) {
+                Some(piece) => self.taken.push(piece),
+                None => return Poll::Ready(()),
+            }
+        }
+        Poll::Pending
+    }
+
+    fn size(&self) -> usize {
+        self.taken.iter().map(|piece| piece.bytes.len()).sum()
+    }
+
+    fn joined(&mut self) -> Bytes {
+        self.looks = 0;
+        if let [only] = &self.taken[..] {
+            let bytes = only.bytes.clone();
+            self.taken.clear();
+            return bytes;
+        }
+        let mut all = BytesMut::with_capacity(self.size());
+        self.taken.drain(..).for_each(|piece| all.extend_from_slice(&piece.bytes));
+        all.freeze()
     }
 }
 
 impl Stream for Pieces {
     type Item = Result<Bytes, std::convert::Infallible>;
 
+    /// Each write is a call to the system and a wake-up of the client, and the connection to the backend hands over one
+    /// chunk at a time. So before a write the others get a turn, and as long as they bring more it waits for them.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.0.poll_recv(cx).map(|piece| piece.map(|piece| Ok(piece.bytes)))
+        let before = self.taken.len();
+        let over = self.take(cx).is_ready();
+        if self.taken.is_empty() {
+            return if over { Poll::Ready(None) } else { Poll::Pending };
+        }
+        let more = self.taken.len() > before && self.looks < LOOKS && self.size() < TOGETHER;
+        if more && !over {
+            self.looks += 1;
+            // Its first look always waits, and wakes this task again once the others have run.
+            _ = std::pin::pin!(tokio::task::yield_now()).poll(cx);
+            return Poll::Pending;
+        }
+        Poll::Ready(Some(Ok(self.joined())))
     }
 }
 
@@ -178,6 +259,46 @@ mod tests {
             Some(BUDGET * 3)
         );
         assert!(futures_util::poll!(&mut second).is_ready());
+    }
+
+    #[tokio::test]
+    async fn what_waits_comes_together_in_order_and_gives_its_room_back() {
+        let (sink, mut answer) = channel(false, CancellationToken::new());
+        for text in ["a", "bc", "d"] {
+            sink.write(Bytes::from(text)).await.expect("room");
+        }
+        let piece = answer.body.next().await.expect("a piece").expect("bytes");
+        assert_eq!(&piece[..], b"abcd");
+        assert_eq!(sink.budget.available_permits(), BUDGET);
+        sink.write(Bytes::from("e")).await.expect("room");
+        drop(sink);
+        assert_eq!(&answer.body.next().await.expect("a piece").expect("bytes")[..], b"e");
+        assert!(answer.body.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_write_waits_for_others_that_bring_more_and_for_nobody_else() {
+        let (sink, mut answer) = channel(false, CancellationToken::new());
+        sink.write(Bytes::from("a")).await.expect("room");
+        assert!(futures_util::poll!(answer.body.next()).is_pending(), "others get a turn");
+        assert!(sink.budget.available_permits() < BUDGET, "what is taken out still waits");
+        sink.write(Bytes::from("b")).await.expect("room");
+        assert!(futures_util::poll!(answer.body.next()).is_pending(), "more came");
+        let got = futures_util::poll!(answer.body.next());
+        assert!(matches!(got, Poll::Ready(Some(Ok(bytes))) if &bytes[..] == b"ab"));
+        assert!(futures_util::poll!(answer.body.next()).is_pending(), "nothing is left");
+    }
+
+    #[tokio::test]
+    async fn a_writer_without_a_pause_does_not_hold_its_bytes_back() {
+        let (sink, mut answer) = channel(false, CancellationToken::new());
+        for looks in 0.. {
+            assert!(looks <= LOOKS, "the bytes go out");
+            sink.write(Bytes::from("a")).await.expect("room");
+            if futures_util::poll!(answer.body.next()).is_ready() {
+                break;
+            }
+        }
     }
 
     #[tokio::test]
