@@ -106,6 +106,10 @@ async fn c07_a_line_of_thirty_one_megabytes_passes_and_an_endless_one_fails_in_w
     assert_eq!(events.last()["response"]["error"]["code"], "event_too_long");
 }
 
+/// What a backend without WebSockets answers to a handshake.
+const NO_SOCKETS: &[u8] =
+    b"HTTP/1.1 426 Upgrade Required\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+
 /// Answers each turn with numbered events for as long as they are taken, `count` of them, and counts the bytes.
 async fn fire_hose(count: usize) -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -113,10 +117,15 @@ async fn fire_hose(count: usize) -> (String, Arc<AtomicUsize>) {
     let taken = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&taken);
     tokio::spawn(async move {
-        let (mut socket, _) = listener.accept().await.expect("a client");
-        let mut buffer = vec![0; 64 * 1024];
-        let read = socket.read(&mut buffer).await.expect("a request");
-        assert!(read > 0, "a request");
+        let mut socket = loop {
+            let (mut socket, _) = listener.accept().await.expect("a client");
+            let mut buffer = vec![0; 64 * 1024];
+            let read = socket.read(&mut buffer).await.expect("a request");
+            if buffer[..read].starts_with(b"POST ") {
+                break socket;
+            }
+            socket.write_all(NO_SOCKETS).await.expect("an answer");
+        };
         socket.write_all(&stream("")).await.expect("a head");
         for n in 0..count {
             let event = format!(

@@ -104,7 +104,7 @@ impl Target {
         let mut child = Command::new(program)
             .args(["serve", "--practice", "--json", "--port", "0", "--data"])
             .arg(folder.path())
-            .env("WEIR_CODEX_BASE_URL", upstream.base_url())
+            .args(["--practice-upstream", &upstream.base_url()])
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
