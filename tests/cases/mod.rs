@@ -8,6 +8,8 @@
 mod endings;
 /// Size, silence and speed.
 mod flow;
+/// The connection that a conversation keeps.
+mod sockets;
 
 use serde_json::{Value, json};
 

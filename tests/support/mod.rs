@@ -3,6 +3,7 @@
 pub(crate) mod bare;
 pub(crate) mod client;
 pub(crate) mod raw;
+pub(crate) mod raw_socket;
 
 use std::path::Path;
 

@@ -195,7 +195,8 @@ mod tests {
         let (mut sink, _answer) = sink::channel(false, CancellationToken::new());
         let mut courtesy = courtesy();
         let begun = Instant::now();
-        for (limit, at) in [(300, 300), (2, 302), (90, 392)] {
+        // Each is over a moment after it passed.
+        for (limit, at) in [(300, 301), (2, 304), (90, 395)] {
             let limit = Duration::from_secs(limit);
             let waited = courtesy.attend(&mut sink, limit, std::future::pending::<()>()).await;
             assert!(matches!(waited, Waited::Silent));
