@@ -14,7 +14,7 @@ describe('how a turn travelled', () => {
     const broken = turn({ id: 'a', transport: 'ws', socket: 'reused', input_items: 24, whole_reason })
     expect(inputSent(broken)).toBe(`all 24 items: ${whole_reason}`)
     const alone = turn({ id: 'a', input_items: 1 })
-    expect([way(alone), inputSent(alone)]).toEqual(['SSE', 'all 1 item'])
+    expect([way(alone), inputSent(alone)]).toEqual(['SSE', 'its one item'])
   })
 
   it('says nothing of what was not sent yet', () => {

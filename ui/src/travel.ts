@@ -17,5 +17,6 @@ export function inputSent(turn: TurnView): string {
   if (turn.input_items === null) return MISSING
   if (turn.new_items !== null) return `${several(turn.new_items, 'new item')} of ${count(turn.input_items)}`
   const why = turn.whole_reason === null ? '' : `: ${turn.whole_reason}`
-  return `all ${several(turn.input_items, 'item')}${why}`
+  const all = turn.input_items === 1 ? 'its one item' : `all ${count(turn.input_items)} items`
+  return all + why
 }

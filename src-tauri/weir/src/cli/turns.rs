@@ -187,6 +187,7 @@ fn way(turn: &Value) -> String {
     };
     let what = match turn["new_items"].as_i64() {
         Some(new) => format!("{new} of {all} items"),
+        None if all == 1 => "its one item".into(),
         None => format!("all {all} items"),
     };
     let why = turn["whole_reason"].as_str().map(|why| format!(": {why}")).unwrap_or_default();
