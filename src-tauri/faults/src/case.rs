@@ -11,7 +11,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::fault::{Attempt, End, Fault, Manner, Turn};
+use crate::fault::{Attempt, End, Fault, Manner, Memory, Road, Turn};
 
 /// Longer waits than this are shortened: the program's timers are, too.
 const LONGEST_WAIT: u64 = 400;
@@ -65,13 +65,22 @@ fn read(folder: &Path, name: &str, faults: &mut Vec<Fault>) -> Result<(), String
     let kind: &'static str = Box::leak(name.to_owned().into_boxed_str());
     for (attempts, whole) in made {
         let accounts = attempts.len().clamp(1, 3);
-        let turn =
-            Turn { attempts, client: Manner::PLAIN, whole, close: true, padding: 0, shuffle: 0 };
+        let turn = Turn {
+            attempts,
+            framed: Vec::new(),
+            client: Manner::PLAIN,
+            whole,
+            close: true,
+            padding: 0,
+            shuffle: 0,
+        };
         faults.push(Fault {
             seed: faults.len() as u64 + 1,
             kind,
             accounts,
             lite: false,
+            road: Road::Refused(426),
+            memory: Memory::Whole,
             turns: vec![turn],
         });
     }

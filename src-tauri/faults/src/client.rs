@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::chance::Chance;
 use crate::check::http;
 use crate::check::sse;
-use crate::fault::{Fault, Manner, Turn};
+use crate::fault::{Fault, Manner, Memory, Turn};
 use crate::transcript::{ClientEnd, ClientSaw, now};
 
 /// An answer that takes longer never ends.
@@ -57,11 +57,11 @@ async fn send(
     earlier: &[ClientSaw],
     line: &mut Option<TcpStream>,
 ) -> ClientSaw {
-    let (input, outputs) = history(turn, earlier);
+    let (input, outputs) = history(fault, number, turn, earlier);
     let body = json!({
         "model": fault.name(),
-        "instructions": format!("weir-mark-{number}."),
-        "input": input,
+        "instructions": "Do what you are told.",
+        "input": &input,
         "tools": [{"type": "function", "name": "task", "strict": false, "parameters": {"type": "object", "properties": {}}}],
         "stream": !turn.whole,
         "store": false,
@@ -82,6 +82,7 @@ async fn send(
     let mut saw = ClientSaw {
         sent_whole: false,
         whole: turn.whole,
+        input,
         outputs,
         raw: Vec::new(),
         end: ClientEnd::Reset,
@@ -159,26 +160,59 @@ async fn read(socket: &mut TcpStream, manner: Manner, raw: &mut Vec<u8>) -> Clie
     }
 }
 
-/// What an agent would send: its prompt, the calls it was asked for, and their outputs in the order in which they ended.
-fn history(turn: &Turn, earlier: &[ClientSaw]) -> (Vec<Value>, Vec<String>) {
+/// What an agent would send: all that it sent before, what it was answered, the outputs of the calls in the order in which
+/// they ended, and what is said next. The last item carries the turn's mark.
+fn history(
+    fault: &Fault,
+    number: usize,
+    turn: &Turn,
+    earlier: &[ClientSaw],
+) -> (Vec<Value>, Vec<String>) {
     let mut chance = Chance::of(turn.shuffle);
-    let text = format!("do it {}", "z".repeat(turn.padding));
-    let mut input = vec![
-        json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}),
-    ];
-    let mut outputs = Vec::new();
-    for saw in earlier {
-        let items = items(saw);
-        let mut ended: Vec<Value> = items.iter().filter_map(output).collect();
-        chance.shuffle(&mut ended);
-        outputs = ended
-            .iter()
-            .filter_map(|output| Some(output["call_id"].as_str()?.to_owned()))
-            .collect();
-        input.extend(items.into_iter().filter(|item| item["call_id"].is_string()));
-        input.extend(ended);
+    let mark = format!("weir-mark-{number}.");
+    let mut input = earlier.last().map(|saw| saw.input.clone()).unwrap_or_default();
+    let items: Vec<Value> = earlier.last().map(items).unwrap_or_default();
+    let mut ended: Vec<Value> = items.iter().filter_map(output).collect();
+    chance.shuffle(&mut ended);
+    let outputs =
+        ended.iter().filter_map(|output| Some(output["call_id"].as_str()?.to_owned())).collect();
+    input.extend(items.into_iter().filter_map(|item| remembered(item, fault.memory)));
+    input.extend(ended);
+    // An agent goes on with outputs alone, a person says something more.
+    let goes_on = input.last().is_some_and(|item| item["output"].is_string());
+    if goes_on && chance.one_in(2) {
+        if let Some(last) = input.last_mut() {
+            last["output"] = json!(format!("done {mark} {}", "z".repeat(turn.padding)));
+        }
+    } else {
+        let text = format!("do it {mark} {}", "z".repeat(turn.padding));
+        input.push(json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": text}]}));
     }
     (input, outputs)
+}
+
+/// An item as a client sends it back. None: it keeps no such items.
+fn remembered(mut item: Value, memory: Memory) -> Option<Value> {
+    let is_call = item["call_id"].is_string();
+    match (memory, item["type"].as_str()?) {
+        (_, "function_call" | "custom_tool_call") if is_call => {}
+        (Memory::Whole | Memory::Rewritten, "message") if item["role"] == "assistant" => {}
+        (Memory::Whole | Memory::Rewritten, "reasoning") => {}
+        _ => return None,
+    }
+    if memory == Memory::Rewritten {
+        let fields = item.as_object_mut()?;
+        fields.shift_remove("id");
+        fields.shift_remove("status");
+        let written = fields.get_mut("arguments").and_then(|text| {
+            let value: Value = serde_json::from_str(text.as_str()?).ok()?;
+            Some((text, serde_json::to_string_pretty(&value).ok()?))
+        });
+        if let Some((text, anew)) = written {
+            *text = json!(anew);
+        }
+    }
+    Some(item)
 }
 
 /// The items that an answer completed.
@@ -198,6 +232,7 @@ fn items(saw: &ClientSaw) -> Vec<Value> {
 
 fn output(item: &Value) -> Option<Value> {
     let call_id = item["call_id"].as_str()?;
+    remembered(item.clone(), Memory::Calls)?;
     let kind = if item["type"] == "custom_tool_call" {
         "custom_tool_call_output"
     } else {

@@ -12,7 +12,44 @@ pub struct Fault {
     pub accounts: usize,
     /// Its catalog says Lite, and calls come in a namespace.
     pub lite: bool,
+    pub road: Road,
+    pub memory: Memory,
     pub turns: Vec<Turn>,
+}
+
+/// What becomes of a WebSocket that Weir wants to open for this conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Road {
+    /// It is opened.
+    Open,
+    /// The backend answers with this status.
+    Refused(u16),
+    /// Nobody answers.
+    Hangs,
+}
+
+impl Road {
+    /// A word for the summary. A backend that knows no WebSocket answers with 426.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Open => "socket",
+            Self::Refused(426) => "SSE",
+            Self::Refused(403) => "refused with 403",
+            Self::Refused(_) => "refused with 500",
+            Self::Hangs => "no handshake",
+        }
+    }
+}
+
+/// What a client, which keeps the conversation, sends back of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// Every item as it came.
+    Whole,
+    /// Every item without id and status, its arguments written anew.
+    Rewritten,
+    /// Only the calls, so that the conversation's beginning is another one each time.
+    Calls,
 }
 
 impl Fault {
@@ -25,6 +62,8 @@ impl Fault {
 pub struct Turn {
     /// What the first, second, … request of this turn meets. Further ones meet the last of [`Turn::attempts`] again.
     pub attempts: Vec<Attempt>,
+    /// The same for requests that come over a WebSocket: what is written is in its frames.
+    pub framed: Vec<Attempt>,
     pub client: Manner,
     /// The client wants one document.
     pub whole: bool,

@@ -12,6 +12,7 @@ pub mod check;
 pub mod client;
 pub mod database;
 pub mod fault;
+pub mod frames;
 pub mod plan;
 pub mod program;
 pub mod run;

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
-use weir_faults::fault::Fault;
+use weir_faults::fault::{Fault, Road};
 use weir_faults::run::Disturbance;
 use weir_faults::sabotage::Sabotage;
 use weir_faults::summary::Summary;
@@ -106,7 +106,7 @@ async fn all(arguments: &Arguments) -> io::Result<bool> {
 
 /// Each bug must be found by its own rule, and nothing may be found without one.
 async fn prove(weir: &Path) -> io::Result<bool> {
-    let plain: Vec<Fault> = (1..=16).map(plan::plain).collect();
+    let plain: Vec<Fault> = (1..=16).map(|seed| plan::plain(seed, Road::Refused(426))).collect();
     let leaving: Vec<Fault> = (101..=108).map(plan::leaving).collect();
     let room = Arc::new(Semaphore::new(PROVEN_AT_ONCE));
     let mut runs = JoinSet::new();
@@ -160,8 +160,14 @@ fn show(evidence: &run::Evidence) {
         ));
         for (at, attempt) in turn.attempts.iter().enumerate() {
             say(&format!(
-                "-- backend, request {at}, account {}, {:?} after {:?}",
+                "-- backend, request {at}, account {}, {}, {:?} after {:?}",
                 attempt.account + 1,
+                attempt.line.as_ref().map_or("HTTP".into(), |line| format!(
+                    "socket {}, place {}, {:?} items known",
+                    line.socket,
+                    line.place,
+                    line.known.as_ref().map(Vec::len)
+                )),
                 attempt.end,
                 attempt.over
             ));

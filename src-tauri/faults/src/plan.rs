@@ -8,9 +8,11 @@
 use serde_json::{Value, json};
 
 use crate::chance::Chance;
-use crate::fault::{Attempt, End, Fault, Manner, Turn};
+use crate::fault::{Attempt, End, Fault, Manner, Memory, Road, Turn};
 use crate::speech::{Close, Speech};
 use crate::wire::{Form, page};
+
+mod framed;
 
 const KINDS: [(usize, &str); 19] = [
     (12, "healthy"),
@@ -37,13 +39,28 @@ const KINDS: [(usize, &str); 19] = [
 /// Draws the fault of a seed.
 pub fn fault(seed: u64) -> Fault {
     let mut chance = Chance::of(seed);
-    let kind = kind(&mut chance);
-    of_kind(seed, kind, chance)
+    let (road, kind) = drawn(&mut chance);
+    of_kind(seed, kind, road, chance)
 }
 
-fn kind(chance: &mut Chance) -> &'static str {
-    let mut at = chance.below(KINDS.iter().map(|(weight, _)| weight).sum());
-    let drawn = KINDS.iter().find(|(weight, _)| {
+fn drawn(chance: &mut Chance) -> (Road, &'static str) {
+    let road = match chance.below(40) {
+        0..=25 => Road::Open,
+        26 => Road::Refused(403),
+        27 => Road::Refused(500),
+        28 => Road::Hangs,
+        _ => Road::Refused(426),
+    };
+    (road, kind(road, chance))
+}
+
+fn kind(road: Road, chance: &mut Chance) -> &'static str {
+    let mut kinds = KINDS.to_vec();
+    if road == Road::Open {
+        kinds.extend(framed::KINDS);
+    }
+    let mut at = chance.below(kinds.iter().map(|(weight, _)| weight).sum());
+    let drawn = kinds.iter().find(|(weight, _)| {
         let here = at < *weight;
         at = at.wrapping_sub(*weight);
         here
@@ -51,14 +68,16 @@ fn kind(chance: &mut Chance) -> &'static str {
     drawn.map_or("healthy", |(_, kind)| kind)
 }
 
-/// A healthy conversation of two turns, in which a sabotage has something to spoil.
-pub fn plain(seed: u64) -> Fault {
-    of_kind(seed, "healthy", Chance::of(seed))
+/// A healthy conversation, in which a sabotage has something to spoil.
+pub fn plain(seed: u64, road: Road) -> Fault {
+    let mut fault = of_kind(seed, "healthy", road, Chance::of(seed));
+    fault.memory = Memory::Rewritten;
+    fault
 }
 
 /// A client that leaves while the backend says nothing.
 pub fn leaving(seed: u64) -> Fault {
-    let mut fault = of_kind(seed, "stall", Chance::of(seed));
+    let mut fault = of_kind(seed, "stall", Road::Refused(426), Chance::of(seed));
     for turn in &mut fault.turns {
         turn.client = Manner::Leaves { after: 60, reset: false };
         for attempt in &mut turn.attempts {
@@ -69,27 +88,50 @@ pub fn leaving(seed: u64) -> Fault {
     fault
 }
 
-fn of_kind(seed: u64, kind: &'static str, mut chance: Chance) -> Fault {
+fn of_kind(seed: u64, kind: &'static str, road: Road, mut chance: Chance) -> Fault {
     let accounts = chance.within(1, 3);
     let lite = chance.one_in(4);
-    let mut turns = vec![turn(kind, &format!("{seed}_0"), lite, &mut chance)];
-    if chance.one_in(3) {
-        // What came before must not show in the next turn of the same conversation.
-        turns.push(turn("healthy", &format!("{seed}_1"), lite, &mut chance));
+    let memory = match chance.below(8) {
+        0 => Memory::Calls,
+        1..=3 => Memory::Whole,
+        _ => Memory::Rewritten,
+    };
+    // What came before must not show in the next turn of the same conversation, and over a WebSocket it is continued.
+    let more = match road {
+        Road::Open => chance.within(1, 3),
+        _ => usize::from(chance.one_in(3)),
+    };
+    // The first turn, or a later one, which has something to continue.
+    let bad = if chance.one_in(2) { 0 } else { chance.below(more + 1) };
+    let turns = (0..=more).map(|number| {
+        let kind = if number == bad { kind } else { "healthy" };
+        turn(kind, &format!("{seed}_{number}"), lite, &mut chance)
+    });
+    let mut turns: Vec<Turn> = turns.collect();
+    if kind == "deaf between turns" {
+        turns[1].framed[0] = framed::deaf();
     }
-    Fault { seed, kind, accounts, lite, turns }
+    Fault { seed, kind, accounts, lite, road, memory, turns }
 }
 
 fn turn(kind: &'static str, name: &str, lite: bool, chance: &mut Chance) -> Turn {
     // A client that goes away is noticed by other means where the backend says nothing.
     let first = if kind.starts_with("client") && chance.one_in(3) { "stall" } else { kind };
-    let mut attempts = vec![attempt(first, &format!("{name}a"), lite, chance)];
+    let mut kinds = vec![first];
     if chance.one_in(3) {
-        attempts.push(attempt(kind, &format!("{name}b"), lite, chance));
+        kinds.push(kind);
     }
-    attempts.push(attempt("healthy", &format!("{name}c"), lite, chance));
+    kinds.push("healthy");
+    let named = |at: usize| format!("{name}{}", ["a", "b", "c"][at]);
+    let mut attempts = Vec::new();
+    let mut framed = Vec::new();
+    for (at, kind) in kinds.into_iter().enumerate() {
+        attempts.push(attempt(kind, &named(at), lite, chance));
+        framed.push(framed::attempt(kind, &named(at), lite, chance));
+    }
     Turn {
         attempts,
+        framed,
         client: manner(kind, chance),
         whole: chance.one_in(8),
         close: chance.one_in(2),
@@ -174,19 +216,11 @@ fn attempt(kind: &str, name: &str, lite: bool, chance: &mut Chance) -> Attempt {
         "incomplete" => {
             let keep = chance.below(speech.events.len() + 1);
             speech.cut(keep);
-            let reasons = [
-                "max_output_tokens",
-                "content_filter",
-                "usage_limit_reached",
-                "max_tool_calls",
-                "insufficient_quota",
-            ];
-            speech.close(&Close::Incomplete(chance.pick::<&str>(&reasons)));
+            speech.close(&incomplete(chance));
             stream(&form, &speech, end, chance)
         }
         "odd completion" => {
-            let close =
-                chance.pick(&[Close::NoUsage, Close::Done, Close::Hollow, Close::Nothing]).clone();
+            let close = odd(chance);
             if chance.one_in(4) {
                 speech.cut(2);
             }
@@ -276,6 +310,21 @@ fn status(chance: &mut Chance) -> Vec<u8> {
     page(status, kind, body.as_bytes())
 }
 
+fn incomplete(chance: &mut Chance) -> Close {
+    let reasons = [
+        "max_output_tokens",
+        "content_filter",
+        "usage_limit_reached",
+        "max_tool_calls",
+        "insufficient_quota",
+    ];
+    Close::Incomplete(chance.pick::<&str>(&reasons))
+}
+
+fn odd(chance: &mut Chance) -> Close {
+    chance.pick(&[Close::NoUsage, Close::Done, Close::Hollow, Close::Nothing]).clone()
+}
+
 fn error_of(chance: &mut Chance) -> Value {
     let errors = [
         json!({"type": "usage_limit_reached", "message": "The usage limit has been reached", "plan_type": "plus", "resets_at": 4_000_000_000_u64}),
@@ -319,7 +368,7 @@ mod tests {
             assert_eq!(format!("{:?}", fault(seed)), format!("{:?}", fault(seed)));
         }
         let drawn: std::collections::BTreeSet<_> =
-            (0..600).map(|seed| kind(&mut Chance::of(seed))).collect();
-        assert_eq!(drawn.len(), KINDS.len(), "{drawn:?}");
+            (0..1200).map(|seed| drawn(&mut Chance::of(seed)).1).collect();
+        assert_eq!(drawn.len(), KINDS.len() + framed::KINDS.len(), "{drawn:?}");
     }
 }

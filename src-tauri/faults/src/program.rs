@@ -105,18 +105,6 @@ impl Program {
         serde_json::from_slice(&output.stdout).ok()
     }
 
-    /// Waits until nothing but the beginning is left, at most so long.
-    pub async fn settle(&self, before: &Footing, bound: Duration) -> Footing {
-        let end = Instant::now() + bound;
-        loop {
-            let now = self.footing().await;
-            if (now.in_flight == 0 && now.sockets <= before.sockets) || Instant::now() >= end {
-                return now;
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-    }
-
     /// Sends a signal by its name.
     pub fn signal(&self, name: &str) {
         drop(Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status());

@@ -132,10 +132,11 @@ pub async fn run(
         }
     }
     backend.close();
-    let after =
-        program.settle(&before, Duration::from_secs(if sabotage.is_some() { 2 } else { 20 })).await;
+    let after = settle(&program, &backend, &before, if sabotage.is_some() { 2 } else { 20 }).await;
+    let kept = backend.open_sockets();
     drop(forgotten);
     let (exit, drain, log) = program.end().await;
+    let left_open = left_open(&backend).await;
     let path = folder.path().join("data/weir.db");
     if let Some(sql) = sabotage.and_then(Sabotage::sql) {
         database::spoil(&path, sql).map_err(io::Error::other)?;
@@ -143,8 +144,32 @@ pub async fn run(
     let rows = database::read(&path).map_err(io::Error::other)?;
     let faults =
         saw.into_iter().map(|(fault, clients)| gather(&fault, clients, &backend)).collect();
-    let process = ProcessSaw { before, after, exit, drain, log };
+    let process = ProcessSaw { before, after, kept, left_open, exit, drain, log };
     Ok(Evidence { faults, rows, process, frozen, stood_still })
+}
+
+/// Waits until nothing but the beginning and what is kept for conversations is left, at most so many seconds.
+async fn settle(program: &Program, backend: &Backend, before: &Footing, bound: u64) -> Footing {
+    let end = Instant::now() + Duration::from_secs(bound);
+    loop {
+        let now = program.footing().await;
+        let kept = backend.open_sockets().len();
+        if (now.in_flight == 0 && now.sockets <= before.sockets + kept) || Instant::now() >= end {
+            return now;
+        }
+        sleep(Duration::from_millis(100)).await;
+    }
+}
+
+/// How many of the backend's connections are open although the other side has ended.
+async fn left_open(backend: &Backend) -> usize {
+    for _ in 0..100 {
+        if backend.open_sockets().is_empty() {
+            break;
+        }
+        sleep(Duration::from_millis(20)).await;
+    }
+    backend.open_sockets().len()
 }
 
 /// Waits until every account is known, so that no turn meets a pool that is still being read.
@@ -185,7 +210,7 @@ async fn play_all(place: &Place, faults: Vec<Fault>) -> io::Result<Vec<(Fault, V
     let mut tasks = JoinSet::new();
     let mut faults = faults;
     // What waits for a timer begins first, and the rest is played meanwhile.
-    faults.sort_by_key(|fault| fault.kind != "stall");
+    faults.sort_by_key(|fault| !matches!(fault.kind, "stall" | "deaf between turns"));
     for fault in faults {
         let (place, room) = (place.clone(), Arc::clone(&room));
         tasks.spawn(async move {
@@ -214,5 +239,5 @@ fn gather(fault: &Fault, clients: Vec<ClientSaw>, backend: &Backend) -> FaultSaw
         client,
         attempts: attempts.iter().filter(|attempt| attempt.turn == number).cloned().collect(),
     });
-    FaultSaw { seed: fault.seed, kind: fault.kind, turns: turns.collect() }
+    FaultSaw { seed: fault.seed, kind: fault.kind, road: fault.road, turns: turns.collect() }
 }

@@ -13,8 +13,8 @@ const SHOWN: usize = 40;
 
 #[derive(Default)]
 pub struct Summary {
-    /// By kind: faults, turns, requests at the backend, and outcomes.
-    kinds: BTreeMap<&'static str, Line>,
+    /// By kind and road: faults, turns, requests at the backend, and outcomes.
+    kinds: BTreeMap<(&'static str, &'static str), Line>,
     pub findings: Vec<Finding>,
     events: usize,
 }
@@ -24,17 +24,24 @@ struct Line {
     faults: usize,
     turns: usize,
     sent: usize,
+    /// Of these, over a WebSocket.
+    framed: usize,
+    /// Of these, with only what was new.
+    short: usize,
     outcomes: BTreeMap<String, usize>,
 }
 
 impl Summary {
     pub fn add(&mut self, faults: &[FaultSaw], rows: &Rows, findings: Vec<Finding>) {
         for fault in faults {
-            let line = self.kinds.entry(fault.kind).or_default();
+            let line = self.kinds.entry((fault.kind, fault.road.word())).or_default();
             line.faults += 1;
             for turn in &fault.turns {
                 line.turns += 1;
                 line.sent += turn.attempts.len();
+                let framed = turn.attempts.iter().filter_map(|attempt| attempt.line.as_ref());
+                line.framed += framed.clone().count();
+                line.short += framed.filter(|line| line.known.is_some()).count();
                 self.events += turn.client.raw.windows(6).filter(|six| six == b"\ndata:").count();
                 let row = rows.turns.iter().find(|row| row.mark == turn.mark);
                 let outcome =
@@ -52,16 +59,22 @@ impl Summary {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "{:<24} {:>6} {:>6} {:>6}  outcomes", "kind", "faults", "turns", "sent")?;
-        for (kind, line) in &self.kinds {
+        writeln!(
+            f,
+            "{:<24} {:<16} {:>6} {:>6} {:>6} {:>6} {:>6}  outcomes",
+            "kind", "road", "faults", "turns", "sent", "framed", "short"
+        )?;
+        for ((kind, road), line) in &self.kinds {
             let outcomes: Vec<String> =
                 line.outcomes.iter().map(|(name, count)| format!("{count} {name}")).collect();
             writeln!(
                 f,
-                "{kind:<24} {:>6} {:>6} {:>6}  {}",
+                "{kind:<24} {road:<16} {:>6} {:>6} {:>6} {:>6} {:>6}  {}",
                 line.faults,
                 line.turns,
                 line.sent,
+                line.framed,
+                line.short,
                 outcomes.join(", ")
             )?;
         }

@@ -5,7 +5,10 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use serde_json::Value;
 use tokio::time::Instant;
+
+use crate::fault::Road;
 
 static BEGUN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
@@ -21,7 +24,9 @@ pub struct ClientSaw {
     pub sent_whole: bool,
     /// It wanted one document instead of a stream.
     pub whole: bool,
-    /// The calls whose outputs the request brought, in their order.
+    /// The conversation as it sent it.
+    pub input: Vec<Value>,
+    /// The calls whose outputs the request brought for the first time, in their order.
     pub outputs: Vec<String>,
     /// The answer, head and framing included.
     pub raw: Vec<u8>,
@@ -49,6 +54,9 @@ pub struct BackendSaw {
     pub turn: usize,
     /// The number of the account whose token it carried.
     pub account: usize,
+    /// The WebSocket over which it came; none for a request of its own.
+    pub line: Option<Line>,
+    /// The body of the request, or the message.
     pub body: Vec<u8>,
     /// When its last byte was read, by [`now`].
     pub came: Duration,
@@ -57,6 +65,16 @@ pub struct BackendSaw {
     pub end: BackendEnd,
     /// When the exchange was over for the backend.
     pub over: Duration,
+}
+
+/// A request's place among those of its WebSocket.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Line {
+    pub socket: usize,
+    /// How many requests came before it over the same one.
+    pub place: usize,
+    /// What the backend has of the response that the request continues. None: it continues none, or none that is known.
+    pub known: Option<Vec<Value>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,6 +103,11 @@ pub struct Row {
     /// Why this account, and what went before.
     pub reason: Option<String>,
     pub moves: i64,
+    pub transport: String,
+    pub socket: Option<String>,
+    pub input_items: Option<i64>,
+    pub new_items: Option<i64>,
+    pub whole_reason: Option<String>,
     pub outcome: Option<String>,
     pub error_code: Option<String>,
     pub error_message: Option<String>,
@@ -117,6 +140,7 @@ pub struct TurnSaw {
 pub struct FaultSaw {
     pub seed: u64,
     pub kind: &'static str,
+    pub road: Road,
     pub turns: Vec<TurnSaw>,
 }
 
@@ -133,6 +157,10 @@ pub struct Footing {
 pub struct ProcessSaw {
     pub before: Footing,
     pub after: Footing,
+    /// The accounts of the WebSockets that were open when nothing was under way any more. An account has one conversation.
+    pub kept: Vec<usize>,
+    /// How many of them were open when the program had ended.
+    pub left_open: usize,
     pub exit: Option<i32>,
     /// How long it took to end when it was asked to.
     pub drain: Duration,

@@ -17,12 +17,14 @@ use crate::transcript::{BackendEnd, BackendSaw, now};
 use crate::wire::page;
 
 /// How long the other side may take to leave; only a program that forgot a connection takes so long.
-const BOUND: Duration = Duration::from_secs(30);
+pub(super) const BOUND: Duration = Duration::from_secs(30);
 
 struct Request {
     method: String,
     path: String,
     account: Option<usize>,
+    /// Of a handshake for a WebSocket.
+    key: Option<String>,
     body: Vec<u8>,
 }
 
@@ -52,8 +54,10 @@ pub(super) async fn serve(
             ("GET", "/backend-api/wham/usage") => {
                 page(200, "application/json", state.usage(account).to_string().as_bytes())
             }
-            // No WebSocket here; this status sends a client to HTTP.
-            ("GET", "/backend-api/codex/responses") => page(426, "application/json", b"{}"),
+            ("GET", "/backend-api/codex/responses") => {
+                let key = request.key.unwrap_or_default();
+                return super::socket::shake_hands(socket, state, account, &key).await;
+            }
             ("POST", "/backend-api/codex/responses") => {
                 match respond(&mut socket, &state, account, request.body).await {
                     true => continue,
@@ -71,7 +75,7 @@ pub(super) async fn serve(
 /// Plays one answer. True: the connection can take another request.
 async fn respond(socket: &mut TcpStream, state: &State, account: usize, body: Vec<u8>) -> bool {
     let begun = Instant::now();
-    let Some((model, turn, attempt)) = state.next(&body) else {
+    let Some((model, turn, attempt)) = state.next(&body, false) else {
         drop(
             socket
                 .write_all(&page(400, "application/json", b"{\"detail\":\"not of any fault\"}"))
@@ -82,6 +86,7 @@ async fn respond(socket: &mut TcpStream, state: &State, account: usize, body: Ve
     let saw = BackendSaw {
         turn,
         account,
+        line: None,
         body,
         came: now(),
         writes: Vec::new(),
@@ -105,12 +110,14 @@ async fn respond(socket: &mut TcpStream, state: &State, account: usize, body: Ve
 /// A request that came over a connection which was being closed: nobody answers it, but it was sent.
 fn unread(state: &State, late: &[u8]) {
     let Some(request) = parse(late) else { return };
-    let Some((account, (model, turn, _))) = request.account.zip(state.next(&request.body)) else {
+    let Some((account, (model, turn, _))) = request.account.zip(state.next(&request.body, false))
+    else {
         return;
     };
     let saw = BackendSaw {
         turn,
         account,
+        line: None,
         body: request.body,
         came: now(),
         writes: Vec::new(),
@@ -120,7 +127,7 @@ fn unread(state: &State, late: &[u8]) {
     state.begin(&model, saw);
 }
 
-async fn play(
+pub(super) async fn play(
     socket: &mut TcpStream,
     attempt: &Attempt,
     late: &mut Vec<u8>,
@@ -208,5 +215,6 @@ fn parse(bytes: &[u8]) -> Option<Request> {
     let account = header("authorization")
         .and_then(|bearer| bearer.rsplit('-').next()?.parse::<usize>().ok()?.checked_sub(1));
     let body = bytes.get(head..head + length)?.to_vec();
-    Some(Request { method, path, account, body })
+    let key = header("sec-websocket-key");
+    Some(Request { method, path, account, key, body })
 }

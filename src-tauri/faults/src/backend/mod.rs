@@ -1,14 +1,14 @@
 //! The fake backend: plays what each fault says and writes down what arrived.
 //!
-//! One listener stands in for the Codex backend: model lists, usage, and responses over HTTP ([`http`]). A WebSocket is refused
-//! with 426, which sends Weir to HTTP; a module beside [`http`] that upgrades and plays the same [`Attempt`]s as messages
-//! is all that it takes to add one.
+//! One listener stands in for the Codex backend: model lists, usage, and responses over HTTP ([`http`]) or over a WebSocket
+//! ([`socket`]), as each fault says.
 //!
 //! **Invariant**: it judges nothing and answers only from the fault's own words.
 
 mod http;
+mod socket;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 
-use crate::fault::{Attempt, Fault};
+use crate::fault::{Attempt, Fault, Road};
 use crate::transcript::BackendSaw;
 
 pub struct Backend {
@@ -36,10 +36,14 @@ struct State {
     came: Mutex<HashMap<(String, usize), usize>>,
     /// Accounts whose usage was read, which is the last thing that Weir asks before it knows an account.
     met: Mutex<HashSet<usize>>,
+    /// How many WebSockets were opened, and the accounts of those that are open.
+    sockets: Mutex<(usize, BTreeMap<usize, usize>)>,
 }
 
 struct Part {
-    turns: Vec<Vec<Attempt>>,
+    /// Over HTTP, and over a WebSocket.
+    turns: Vec<[Vec<Attempt>; 2]>,
+    road: Road,
     accounts: std::ops::Range<usize>,
     lite: bool,
 }
@@ -57,8 +61,12 @@ impl Backend {
         for fault in faults {
             let range = accounts..accounts + fault.accounts;
             accounts = range.end;
-            let turns = fault.turns.iter().map(|turn| turn.attempts.clone()).collect();
-            parts.insert(fault.name(), Part { turns, accounts: range, lite: fault.lite });
+            let turns = fault.turns.iter().map(|turn| [turn.attempts.clone(), turn.framed.clone()]);
+            let turns = turns.collect();
+            parts.insert(
+                fault.name(),
+                Part { turns, road: fault.road, accounts: range, lite: fault.lite },
+            );
         }
         let state = Arc::new(State {
             faults: parts,
@@ -66,6 +74,7 @@ impl Backend {
             saw: Mutex::default(),
             came: Mutex::default(),
             met: Mutex::default(),
+            sockets: Mutex::default(),
         });
         let (hush, watcher) = watch::channel(1);
         let shared = Arc::clone(&state);
@@ -104,6 +113,11 @@ impl Backend {
         self.hush.send_replace(0);
     }
 
+    /// The account of each WebSocket that is open.
+    pub fn open_sockets(&self) -> Vec<usize> {
+        open(&self.state.sockets).1.values().copied().collect()
+    }
+
     /// What was seen of a fault's model, in the order in which the requests came.
     pub fn take(&self, model: &str) -> Vec<BackendSaw> {
         open(&self.state.saw).remove(model).unwrap_or_default()
@@ -126,15 +140,32 @@ impl State {
                 "reset_at": 4_000_000_000_u64}, "secondary_window": null}})
     }
 
-    /// The next answer for a request, and the turn that it belongs to.
-    fn next(&self, body: &[u8]) -> Option<(String, usize, Attempt)> {
-        // In Lite the instructions are one of the input's items.
+    fn road(&self, account: usize) -> Road {
+        let mut parts = self.faults.values();
+        parts.find(|part| part.accounts.contains(&account)).map_or(Road::Hangs, |part| part.road)
+    }
+
+    fn opened(&self, account: usize) -> usize {
+        let mut sockets = open(&self.sockets);
+        sockets.0 += 1;
+        let number = sockets.0;
+        sockets.1.insert(number, account);
+        number
+    }
+
+    fn closed(&self, number: usize) {
+        open(&self.sockets).1.remove(&number);
+    }
+
+    /// The next answer for a request, and the turn that it belongs to: the last one of which it carries the mark.
+    fn next(&self, body: &[u8], framed: bool) -> Option<(String, usize, Attempt)> {
         let text = std::str::from_utf8(body).ok()?;
         let body: Value = serde_json::from_str(text).ok()?;
         let model = body["model"].as_str()?.to_owned();
         let part = self.faults.get(&model)?;
-        let turn: usize = text.split("weir-mark-").nth(1)?.split('.').next()?.parse().ok()?;
-        let attempts = part.turns.get(turn)?;
+        let marks = text.split("weir-mark-").skip(1);
+        let turn = marks.filter_map(|rest| rest.split('.').next()?.parse::<usize>().ok()).max()?;
+        let attempts = &part.turns.get(turn)?[usize::from(framed)];
         let mut came = open(&self.came);
         let count = came.entry((model.clone(), turn)).or_default();
         let attempt = attempts.get(*count).or(attempts.last())?.clone();

@@ -2,6 +2,7 @@
 //!
 //! **Invariant**: the bounds are generous, so that only what grows with the number of faults exceeds them.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use super::Terms;
@@ -18,11 +19,27 @@ pub(super) fn check(saw: &ProcessSaw, terms: &Terms, note: &mut impl FnMut(&'sta
     if after.in_flight > 0 {
         note("orphan-turn", format!("{} turns are in flight", after.in_flight));
     }
-    if after.sockets > before.sockets {
+    if after.sockets > before.sockets + saw.kept.len() {
         note(
             "orphan-socket",
-            format!("{} sockets before, {} after", before.sockets, after.sockets),
+            format!(
+                "{} sockets before, {} after, of which {} are kept for conversations",
+                before.sockets,
+                after.sockets,
+                saw.kept.len()
+            ),
         );
+    }
+    // An account has one conversation here, and that one has one lane.
+    let accounts: BTreeSet<usize> = saw.kept.iter().copied().collect();
+    if accounts.len() < saw.kept.len() {
+        note(
+            "orphan-socket",
+            format!("{} connections are kept for {} conversations", saw.kept.len(), accounts.len()),
+        );
+    }
+    if saw.left_open > 0 {
+        note("orphan-socket", format!("{} connections outlived the program", saw.left_open));
     }
     if after.files > before.files + MORE_FILES {
         note("orphan-file", format!("{} files before, {} after", before.files, after.files));

@@ -1,12 +1,16 @@
 //! The independent checker: reads what both ends saw and what the database holds, and says what is wrong.
 //!
 //! It knows the contract and no line of Weir's code. [`stream`] compares what the client saw with what the backend said,
-//! [`sent`] how often a request was sent and why, [`rows`] the database with both, [`left`] the process afterwards.
+//! [`sent`] how often a request was sent and why, [`asked`] what was sent of it, [`rows`] and [`road`] the database with both,
+//! [`left`] the process afterwards.
 //!
 //! **Invariant**: pure; the same evidence gives the same findings, and evidence of a sound program gives none.
 
+mod asked;
+pub mod frames;
 pub mod http;
 mod left;
+mod road;
 mod rows;
 pub mod said;
 mod sent;
@@ -54,7 +58,9 @@ pub fn fault(saw: &FaultSaw, rows: &Rows, terms: &Terms) -> Vec<Finding> {
         stream::check(turn, &said, &mut note);
         whole::check(turn, &said, &mut note);
         sent::check(turn, &said, terms, &mut note);
+        asked::check(turn, &mut note);
         rows::check(turn, &said, rows, &mut note);
+        road::check(turn, saw.road, rows, &mut note);
     }
     found
 }

@@ -53,7 +53,8 @@ pub(super) fn check(
         return;
     }
     outcome_fits(turn, row, outcome, note);
-    let moves = turn.attempts.len().saturating_sub(1) as i64;
+    let accounts: BTreeSet<usize> = turn.attempts.iter().map(|attempt| attempt.account).collect();
+    let moves = accounts.len().saturating_sub(1) as i64;
     // A lease whose request never reached the backend leaves no trace there; a client that left may cause one.
     if row.moves != moves && !(client.end == ClientEnd::Left && row.moves >= moves) {
         note(

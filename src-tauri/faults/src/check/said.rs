@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::{http, sse};
+use super::{frames, http, sse};
 use crate::transcript::BackendSaw;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +69,30 @@ pub struct Said {
     pub unfinished: Option<String>,
     /// Something follows the events that no reader has to take: bytes that are no text, or an event beyond the limit.
     pub spoilt: bool,
+    /// The code of a WebSocket's goodbye.
+    pub closed: Option<u16>,
 }
 
 impl Said {
     pub fn of(attempt: &BackendSaw) -> Self {
         let raw: Vec<u8> =
             attempt.writes.iter().flat_map(|(_, bytes)| bytes.iter().copied()).collect();
-        Self::read(&raw)
+        if attempt.line.is_some() { Self::framed(&raw) } else { Self::read(&raw) }
+    }
+
+    /// What came over a WebSocket.
+    fn framed(raw: &[u8]) -> Self {
+        let read = frames::read(raw);
+        let mut said = Self {
+            status: (!read.texts.is_empty()).then_some(200),
+            stream: true,
+            events: read.texts.iter().map(|text| event(text)).collect(),
+            unfinished: None,
+            spoilt: false,
+            closed: read.closed.flatten(),
+        };
+        said.end();
+        said
     }
 
     fn read(raw: &[u8]) -> Self {
@@ -86,23 +103,52 @@ impl Said {
                 events: Vec::new(),
                 unfinished: None,
                 spoilt: false,
+                closed: None,
             };
         };
         let stream = answer.status == 200 && answer.content_type.starts_with("text/event-stream");
         let read = if stream { sse::read(&answer.body) } else { sse::Stream::default() };
-        let mut events: Vec<Event> = read.events.iter().map(|read| event(&read.data)).collect();
-        let mut spoilt = read.broken == Some(sse::NO_TEXT);
+        let mut said = Self {
+            status: Some(answer.status),
+            stream,
+            events: read.events.iter().map(|read| event(&read.data)).collect(),
+            unfinished: read.unfinished,
+            spoilt: read.broken == Some(sse::NO_TEXT),
+            closed: None,
+        };
+        said.end();
+        said
+    }
+
+    /// Forgets what follows the end, or an event that is too long.
+    fn end(&mut self) {
+        let events = &mut self.events;
         if let Some(long) = events.iter().position(|event| event.data.len() > EVENT_LIMIT) {
             events.truncate(long);
-            spoilt = true;
+            self.spoilt = true;
         }
-        let end = events.iter().position(|event| event.role.is_terminal());
-        spoilt &= end.is_none();
-        if let Some(end) = end {
+        if let Some(end) = events.iter().position(|event| event.role.is_terminal()) {
             events.truncate(end + 1);
+            self.spoilt = false;
+            self.unfinished = None;
         }
-        let unfinished = read.unfinished.filter(|_| end.is_none());
-        Self { status: Some(answer.status), stream, events, unfinished, spoilt }
+    }
+
+    /// The backend says that it has done nothing with the request, and wants it over another connection or another way.
+    /// `continues`: the request named a response before it.
+    pub fn undone(&self, continues: bool) -> bool {
+        match self.events.iter().find(|event| event.role != Role::Aside) {
+            Some(first) if first.role == Role::Failed => {
+                let value = &first.value;
+                match value["error"]["code"].as_str().or(value["code"].as_str()) {
+                    Some("websocket_connection_limit_reached") => true,
+                    Some("previous_response_not_found") => continues,
+                    _ => false,
+                }
+            }
+            Some(_) => false,
+            None => matches!(self.closed, Some(1008 | 1009)),
+        }
     }
 
     /// Something was said that a client can see.
@@ -123,9 +169,10 @@ impl Said {
 /// When the first event that a client can see was written.
 pub fn content_at(attempt: &BackendSaw) -> Option<Duration> {
     let mut raw = Vec::new();
+    let read = if attempt.line.is_some() { Said::framed } else { Said::read };
     attempt.writes.iter().find_map(|(at, bytes)| {
         raw.extend_from_slice(bytes);
-        Said::read(&raw).has_content().then_some(*at)
+        read(&raw).has_content().then_some(*at)
     })
 }
 

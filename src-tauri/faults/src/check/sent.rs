@@ -2,12 +2,17 @@
 //!
 //! **Invariant**: after an answer that may have been worked on, the request is not sent again.
 
-use super::Terms;
+use std::collections::BTreeSet;
+
 use super::said::{Role, Said, content_at};
+use super::{Terms, asked};
 use crate::transcript::{BackendEnd, BackendSaw, ClientEnd, TurnSaw};
 
 /// One account and two moves.
 const MOST: usize = 3;
+
+/// A kept connection, a new one, and a request of its own.
+const MOST_OF_ACCOUNT: usize = 3;
 
 pub(super) fn check(
     turn: &TurnSaw,
@@ -16,16 +21,19 @@ pub(super) fn check(
     note: &mut impl FnMut(&'static str, String),
 ) {
     let attempts = &turn.attempts;
-    if attempts.len() > MOST {
-        note("sent-twice", format!("{} requests for one turn", attempts.len()));
+    let accounts: BTreeSet<usize> = attempts.iter().map(|attempt| attempt.account).collect();
+    if accounts.len() > MOST {
+        note("sent-twice", format!("{} accounts for one turn", accounts.len()));
     }
     for (at, attempt) in attempts.iter().enumerate() {
-        let again = attempts[..at].iter().any(|earlier| earlier.account == attempt.account);
-        if again {
-            note("sent-twice", format!("account {} was asked twice", attempt.account));
-        }
-        if attempts[..at].iter().any(|earlier| earlier.body != attempt.body) {
-            note("changed-request", format!("request {at} differs from the one before"));
+        let before = &attempts[..at];
+        let again = before.iter().filter(|earlier| earlier.account == attempt.account).count();
+        // The same account is asked again only when it said that it did nothing, and at once.
+        let asked_to = at > 0
+            && before[at - 1].account == attempt.account
+            && said[at - 1].undone(continues(&before[at - 1]));
+        if again > 0 && (!asked_to || again >= MOST_OF_ACCOUNT) {
+            note("sent-twice", format!("account {} was asked again", attempt.account));
         }
         if attempt.end == BackendEnd::Abandoned {
             note("orphan-socket", format!("request {at}: the connection was never closed"));
@@ -52,6 +60,10 @@ pub(super) fn check(
     }
 }
 
+fn continues(attempt: &BackendSaw) -> bool {
+    asked::body(attempt)["previous_response_id"].is_string()
+}
+
 /// Why the backend must not be asked again after this answer.
 fn forbidden(attempt: &BackendSaw, said: &Said, terms: &Terms) -> Option<&'static str> {
     // The two ends begin to count at different moments; a program that repeats for no reason does so at once.
@@ -59,6 +71,9 @@ fn forbidden(attempt: &BackendSaw, said: &Said, terms: &Terms) -> Option<&'stati
     let waited = content_at(attempt).unwrap_or(attempt.over) >= patient;
     if said.has_content() {
         return (!waited).then_some("it had begun to answer");
+    }
+    if said.undone(continues(attempt)) {
+        return None;
     }
     let Some(status) = said.status else {
         return (!waited).then_some("nobody knows what became of it");

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::said::{Event, Role, Said, event, flat};
+use super::said::{self, Event, Role, Said, event, flat};
 use super::{http, sse};
 use crate::transcript::{BackendEnd, ClientEnd, TurnSaw};
 
@@ -84,15 +84,24 @@ pub(super) fn check(turn: &TurnSaw, said: &[Said], note: &mut impl FnMut(&'stati
     let Some(end) = end.map(|end| &events[end]) else { return };
     let next = last.events.get(passed.len());
     match next.filter(|next| next.role.is_terminal()) {
-        Some(theirs) => relayed(theirs, end, note),
+        Some(theirs) => relayed(theirs, end, passed, note),
         None => ours(end, passed, last, attempt.end, note),
     }
 }
 
 /// The backend's end, as Weir may pass it on.
-fn relayed(theirs: &Event, end: &Event, note: &mut impl FnMut(&'static str, String)) {
+fn relayed(
+    theirs: &Event,
+    end: &Event,
+    passed: &[Event],
+    note: &mut impl FnMut(&'static str, String),
+) {
     if theirs.data == end.data {
         return;
+    }
+    // Told of a failure after its last call, a client would run that call a second time.
+    if end.role == Role::Completed && excused(theirs) && all_called(passed) {
+        return completed(end, passed, note);
     }
     let allowed = match theirs.role {
         Role::Completed if theirs.value["response"].is_object() => {
@@ -122,6 +131,22 @@ fn relayed(theirs: &Event, end: &Event, note: &mut impl FnMut(&'static str, Stri
             format!("the end was {} and is {}", short(&theirs.data), short(&end.data)),
         );
     }
+}
+
+/// An end that says late that there is no answer.
+pub(super) fn excused(theirs: &Event) -> bool {
+    let reason = theirs.value["response"]["incomplete_details"]["reason"].as_str();
+    match theirs.role {
+        Role::Failed => true,
+        Role::Completed => !theirs.value["response"].is_object(),
+        Role::Incomplete => !matches!(reason, Some("max_output_tokens" | "content_filter")),
+        _ => false,
+    }
+}
+
+/// Every item that was begun is complete, and a call is among them.
+pub(super) fn all_called(events: &[Event]) -> bool {
+    open_items(events) == 0 && !said::calls(events.iter().map(|event| &event.value)).is_empty()
 }
 
 /// An end that the backend did not send.
@@ -159,33 +184,34 @@ fn ours(
         });
     match end.role {
         Role::Completed => {
-            let response = &end.value["response"];
-            if response["weir"]["completed_by_weir"] != true
-                || response["weir"]["usage_estimated"] != true
-            {
-                note(
-                    "own-end",
-                    "a completion that the backend did not send and that is not marked".into(),
-                );
-            }
             if open > 0 || !answered {
                 note("own-end", format!("completed with {open} items open, answered: {answered}"));
             }
-            let done: Vec<&Value> = passed
-                .iter()
-                .filter(|event| event.value["type"] == "response.output_item.done")
-                .map(|event| &event.value["item"])
-                .collect();
-            let output: Vec<&Value> = response["output"].as_array().into_iter().flatten().collect();
-            if done != output {
-                note("own-end", format!("an output of {} items for {}", output.len(), done.len()));
-            }
+            completed(end, passed, note);
         }
         // Every item was complete: a client that is told otherwise runs finished calls a second time.
         _ if how == BackendEnd::Closed && open == 0 && answered && !last.spoilt => {
             note("own-end", "failed although every item was complete".into());
         }
         _ => {}
+    }
+}
+
+/// A completion that is Weir's own.
+fn completed(end: &Event, passed: &[Event], note: &mut impl FnMut(&'static str, String)) {
+    let response = &end.value["response"];
+    if response["weir"]["completed_by_weir"] != true || response["weir"]["usage_estimated"] != true
+    {
+        note("own-end", "a completion that the backend did not send and that is not marked".into());
+    }
+    let done: Vec<&Value> = passed
+        .iter()
+        .filter(|event| event.value["type"] == "response.output_item.done")
+        .map(|event| &event.value["item"])
+        .collect();
+    let output: Vec<&Value> = response["output"].as_array().into_iter().flatten().collect();
+    if done != output {
+        note("own-end", format!("an output of {} items for {}", output.len(), done.len()));
     }
 }
 

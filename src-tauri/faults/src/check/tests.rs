@@ -3,8 +3,11 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{Finding, Terms, fault, process};
+use crate::fault::Road;
+use crate::frames::{TEXT, frame, goodbye};
 use crate::transcript::{
-    BackendEnd, BackendSaw, ClientEnd, ClientSaw, FaultSaw, Footing, ProcessSaw, Row, Rows, TurnSaw,
+    BackendEnd, BackendSaw, ClientEnd, ClientSaw, FaultSaw, Footing, Line, ProcessSaw, Row, Rows,
+    TurnSaw,
 };
 
 /// Evidence of one turn that went well, in pieces that a test can damage.
@@ -13,6 +16,7 @@ struct Evidence {
     said: Vec<String>,
     seen: Vec<String>,
     turn: TurnSaw,
+    road: Road,
     rows: Rows,
     process: ProcessSaw,
 }
@@ -56,6 +60,7 @@ impl Evidence {
         let client = ClientSaw {
             sent_whole: true,
             whole: false,
+            input: vec![json!({"role": "user", "content": "a"})],
             outputs: Vec::new(),
             raw: Vec::new(),
             end: ClientEnd::Ended,
@@ -65,6 +70,10 @@ impl Evidence {
             id: "t1".into(),
             mark: "m".into(),
             account: Some("practice 1".into()),
+            transport: "sse".into(),
+            input_items: Some(1),
+            upstream_bytes: 1_000,
+            whole_reason: Some("a reason".into()),
             outcome: Some("completed".into()),
             input_tokens: Some(5),
             output_tokens: Some(6),
@@ -75,6 +84,7 @@ impl Evidence {
             said: events(),
             seen: events(),
             turn: TurnSaw { mark: "m".into(), client, attempts: vec![request(0)] },
+            road: Road::Refused(426),
             rows: Rows {
                 turns: vec![row],
                 emitted: vec![("t1".into(), 0, "call_1".into())],
@@ -83,6 +93,8 @@ impl Evidence {
             process: ProcessSaw {
                 before: footing,
                 after: footing,
+                kept: Vec::new(),
+                left_open: 0,
                 exit: Some(0),
                 drain: Duration::ZERO,
                 log: String::new(),
@@ -102,7 +114,7 @@ impl Evidence {
             leaving: Duration::from_secs(1),
             growth_kib: 1_000,
         };
-        let saw = [FaultSaw { seed: 1, kind: "made up", turns: vec![self.turn] }];
+        let saw = [FaultSaw { seed: 1, kind: "made up", road: self.road, turns: vec![self.turn] }];
         let mut all = fault(&saw[0], &self.rows, &terms);
         all.extend(process(&self.process, &saw, &self.rows, &terms));
         all
@@ -113,7 +125,10 @@ fn request(account: usize) -> BackendSaw {
     BackendSaw {
         turn: 0,
         account,
-        body: b"{}".to_vec(),
+        line: None,
+        body: json!({"model": "m", "input": [{"role": "user", "content": "a"}]})
+            .to_string()
+            .into_bytes(),
         came: Duration::from_secs(1),
         writes: Vec::new(),
         end: BackendEnd::Closed,
@@ -215,10 +230,10 @@ fn an_end_of_weirs_own_is_held_to_what_was_there() {
 fn a_request_that_is_sent_again_needs_a_reason() {
     let again = |first: BackendSaw| {
         rules(|e| {
+            e.rows.turns[0].moves = i64::from(first.account == 0);
             e.turn.attempts.insert(0, first);
             e.turn.attempts[1].account = 1;
             e.rows.turns[0].account = Some("practice 2".into());
-            e.rows.turns[0].moves = 1;
         })
     };
     assert_eq!(again(refused(0, 429)), [""; 0]);
@@ -246,6 +261,84 @@ fn a_request_that_is_sent_again_needs_a_reason() {
     assert_eq!(gone(Duration::from_millis(1_500)), ["not-cancelled"]);
 }
 
+/// A turn that continued a response over a kept connection, and what is damaged of it.
+fn continued(damage: impl FnOnce(&mut Evidence)) -> Vec<&'static str> {
+    rules(|e| {
+        let (thought, said) = (
+            json!({"type": "reasoning", "encrypted_content": "A"}),
+            json!({"role": "assistant", "content": "b"}),
+        );
+        let new = json!({"role": "user", "content": "c"});
+        e.turn.client.input.extend([thought.clone(), said.clone(), new.clone()]);
+        let known = vec![e.turn.client.input[0].clone(), thought, said];
+        let events = events().into_iter().flat_map(|event| frame(TEXT, true, event.as_bytes()));
+        e.turn.attempts[0] = BackendSaw {
+            line: Some(Line { socket: 1, place: 1, known: Some(known) }),
+            body: json!({"model": "m", "previous_response_id": "r", "input": [new]})
+                .to_string()
+                .into_bytes(),
+            writes: vec![(Duration::from_millis(1), events.collect())],
+            end: BackendEnd::Kept,
+            ..request(0)
+        };
+        e.road = Road::Open;
+        let row = &mut e.rows.turns[0];
+        (row.transport, row.socket) = ("ws".into(), Some("reused".into()));
+        (row.input_items, row.new_items, row.whole_reason) = (Some(4), Some(1), None);
+        damage(e);
+    })
+}
+
+#[test]
+fn what_continues_a_response_is_held_to_the_whole_conversation() {
+    let change = |e: &mut Evidence, change: fn(&mut serde_json::Value)| {
+        let mut body = serde_json::from_slice(&e.turn.attempts[0].body).expect("JSON");
+        change(&mut body);
+        e.turn.attempts[0].body = body.to_string().into_bytes();
+    };
+    assert_eq!(continued(|_| ()), [""; 0]);
+    assert_eq!(
+        continued(|e| change(e, |body| body["input"][0]["content"] = json!("d"))),
+        ["changed-request"]
+    );
+    let known = |e: &mut Evidence| e.turn.attempts[0].line.as_mut().expect("a socket").known.take();
+    assert_eq!(continued(|e| drop(known(e))), ["changed-request"]);
+    assert_eq!(continued(|e| e.rows.turns[0].new_items = Some(2)), ["road"]);
+    assert_eq!(continued(|e| e.rows.turns[0].socket = Some("new".into())), ["road"]);
+    assert_eq!(continued(|e| e.road = Road::Refused(403)), ["road"]);
+}
+
+#[test]
+fn the_same_account_is_asked_again_only_where_it_did_nothing() {
+    let again = |bytes: Vec<u8>, change: fn(&mut BackendSaw)| {
+        continued(|e| {
+            let mut first = e.turn.attempts[0].clone();
+            first.writes = vec![(Duration::ZERO, bytes)];
+            change(&mut first);
+            e.turn.attempts.insert(0, first);
+        })
+    };
+    let error = |code: &str| {
+        let error = json!({"type": "error", "error": {"code": code}}).to_string();
+        frame(TEXT, true, error.as_bytes())
+    };
+    let old = || error("websocket_connection_limit_reached");
+    assert_eq!(again(old(), |_| ()), [""; 0]);
+    assert_eq!(again(error("previous_response_not_found"), |_| ()), [""; 0]);
+    assert_eq!(again(goodbye(1009), |_| ()), [""; 0]);
+    assert_eq!(again(error("server_error"), |_| ()), ["sent-twice"]);
+    assert_eq!(again(goodbye(1011), |_| ()), ["sent-twice"]);
+    let begun = frame(TEXT, true, events()[0].as_bytes());
+    assert_eq!(again([begun, old()].concat(), |_| ()), ["sent-twice"]);
+    let whole = |first: &mut BackendSaw| {
+        first.line = Some(Line { socket: 1, place: 0, known: None });
+        first.body = json!({"model": "m", "input": [{"role": "user", "content": "a"}, {"type": "reasoning", "encrypted_content": "A"},
+            {"role": "assistant", "content": "b"}, {"role": "user", "content": "c"}]}).to_string().into_bytes();
+    };
+    // What continues nothing cannot have continued something unknown.
+    assert_eq!(again(error("previous_response_not_found"), whole), ["sent-twice"]);
+}
+
 fn events_of(count: usize) -> Vec<String> {
     events().into_iter().take(count).collect()
 }
@@ -267,6 +360,12 @@ fn rows_that_do_not_fit_are_found() {
         ("emitted", |e| e.rows.emitted.push(("t1".into(), 1, "call_2".into()))),
         ("emitted", |e| e.rows.emitted[0].1 = 1),
         ("booked", |e| e.turn.client.outputs.push("call_0".into())),
+        ("road", |e| e.rows.turns[0].transport = "ws".into()),
+        ("road", |e| e.rows.turns[0].socket = Some("new".into())),
+        ("road", |e| e.rows.turns[0].input_items = Some(2)),
+        ("road", |e| e.rows.turns[0].new_items = Some(1)),
+        ("road", |e| e.rows.turns[0].whole_reason = None),
+        ("road", |e| e.rows.turns[0].upstream_bytes = 1),
         ("wording", |e| e.rows.turns[0].error_message = Some("Try again later.".into())),
     ];
     for (at, (rule, damage)) in cases.iter().enumerate() {
@@ -279,6 +378,8 @@ fn what_is_left_of_the_process_is_found() {
     let cases: &[Case<ProcessSaw>] = &[
         ("orphan-turn", |p| p.after.in_flight = 1),
         ("orphan-socket", |p| p.after.sockets += 1),
+        ("orphan-socket", |p| p.kept = vec![3, 3]),
+        ("orphan-socket", |p| p.left_open = 1),
         ("orphan-file", |p| p.after.files += 13),
         ("memory", |p| p.after.resident_kib += 1_001),
         ("exit", |p| p.exit = None),

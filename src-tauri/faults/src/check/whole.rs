@@ -55,11 +55,15 @@ pub(super) fn check(turn: &TurnSaw, said: &[Said], note: &mut impl FnMut(&'stati
         note("document", format!("it lacks {}", short(&item.to_string())));
     }
     let status = document["status"].as_str();
+    let ours = status == Some("completed") && document["weir"]["completed_by_weir"] == true;
     let right = match last.terminal().map(|end| end.role) {
+        _ if ours && last.terminal().is_some_and(stream::excused) => {
+            stream::all_called(&last.events)
+        }
         Some(Role::Completed) => status == Some("completed"),
         Some(Role::Incomplete) => status == Some("incomplete"),
         Some(_) => false,
-        None => status == Some("completed") && document["weir"]["completed_by_weir"] == true,
+        None => ours,
     };
     if !right {
         note("document", format!("a document with status {status:?}"));
