@@ -58,6 +58,9 @@ impl Disturbance {
 /// How often it is looked whether this process still runs.
 const TICK: Duration = Duration::from_millis(50);
 
+/// A machine that stood still for longer makes findings about time. It is less than the checker forgives.
+pub const STILL: Duration = Duration::from_millis(TIMERS[2] / 5);
+
 /// When the program is stopped, and for how long.
 const FREEZE: (Duration, Duration) =
     (Duration::from_secs(2), Duration::from_millis(TIMERS[3] + 1_500));

@@ -16,6 +16,8 @@ pub struct Summary {
     /// By kind and road: faults, turns, requests at the backend, and outcomes.
     kinds: BTreeMap<(&'static str, &'static str), Line>,
     pub findings: Vec<Finding>,
+    /// Faults that were played again because the machine had stood still.
+    pub again: usize,
     events: usize,
 }
 
@@ -88,8 +90,9 @@ impl fmt::Display for Summary {
         }
         write!(
             f,
-            "{} faults, {} events seen by clients, findings: {}",
+            "{} faults ({} played again after the machine stood still), {} events seen by clients, findings: {}",
             self.faults(),
+            self.again,
             self.events,
             self.findings.len()
         )

@@ -83,7 +83,7 @@ async fn serve(socket: &mut TcpStream, state: &State, account: usize, number: us
         state.with(&model, at, |saw| {
             saw.end = end;
             saw.over = begun.elapsed();
-            written = Some(Said::of(saw));
+            written = (end == BackendEnd::Kept).then(|| saw.clone());
         });
         bytes.extend(late);
         if end != BackendEnd::Kept {
@@ -97,7 +97,7 @@ async fn serve(socket: &mut TcpStream, state: &State, account: usize, number: us
             }
             return;
         }
-        kept = written.and_then(|said| keep(&said, items));
+        kept = written.and_then(|saw| keep(&Said::of(&saw), items));
     }
 }
 

@@ -35,6 +35,13 @@ pub struct Finding {
     pub detail: String,
 }
 
+impl Finding {
+    /// A machine that ran neither end for a while looks the same.
+    pub fn is_of_time(&self) -> bool {
+        ["sent-twice", "lost-event", "hung", "not-cancelled"].contains(&self.rule)
+    }
+}
+
 /// What the checker must know of how the program was started.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
@@ -49,6 +56,7 @@ pub struct Terms {
 /// What is wrong with one fault.
 pub fn fault(saw: &FaultSaw, rows: &Rows, terms: &Terms) -> Vec<Finding> {
     let mut found = Vec::new();
+    let mut owed = Vec::new();
     for turn in &saw.turns {
         let said: Vec<Said> = turn.attempts.iter().map(Said::of).collect();
         let mut note = |rule, detail: String| {
@@ -59,7 +67,7 @@ pub fn fault(saw: &FaultSaw, rows: &Rows, terms: &Terms) -> Vec<Finding> {
         whole::check(turn, &said, &mut note);
         sent::check(turn, &said, terms, &mut note);
         asked::check(turn, &mut note);
-        rows::check(turn, &said, rows, &mut note);
+        rows::check(turn, &said, rows, &mut owed, &mut note);
         road::check(turn, saw.road, rows, &mut note);
     }
     found
