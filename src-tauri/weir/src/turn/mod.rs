@@ -19,6 +19,7 @@ pub mod live;
 pub mod loops;
 pub mod memory;
 pub mod modes;
+pub mod patience;
 pub mod progress;
 pub mod relay;
 pub mod sink;

@@ -7,7 +7,6 @@
 //! clients cannot do without.
 
 use http::HeaderMap;
-use tokio::time::Instant;
 use weir_core::dialect::event::{self, Event, Role};
 use weir_core::dialect::refusal;
 
@@ -16,6 +15,7 @@ use super::clock::now_s;
 use super::courtesy::{Courtesy, Waited};
 use super::ending;
 use super::journal::{End, Journal, Outcome};
+use super::patience::Patience;
 use super::progress::Progress;
 use super::sink::{Gone, Sink};
 use super::verdict;
@@ -52,24 +52,15 @@ pub struct Relay<'a> {
 impl Relay<'_> {
     pub async fn run(mut self, mut opened: Opened) -> Relayed {
         let mut progress = Progress::new(self.sink.whole());
-        let begun = Instant::now();
-        let mut heard = begun;
+        let mut patience = Patience::new(self.shared.timers);
         loop {
-            let timers = self.shared.timers;
-            let limit = if progress.committed() {
-                timers.idle
-            } else {
-                // Control events and comments do not prove that the backend works on the turn; `in_progress` does, but
-                // not for ever.
-                let until = (heard + timers.silence).min(begun + timers.idle.max(timers.silence));
-                until.saturating_duration_since(Instant::now())
-            };
-            let next = self.courtesy.attend(self.sink, limit, opened.events.next()).await;
+            let committed = progress.committed();
+            let next = patience.next(&mut opened.events, committed, self.courtesy, self.sink).await;
             let done = match next {
                 Waited::Got(Some(Ok(data))) => {
                     let done = self.event(&data, &mut progress).await;
                     if progress.works() {
-                        heard = Instant::now();
+                        patience.heard();
                     }
                     done
                 }

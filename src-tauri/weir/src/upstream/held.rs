@@ -272,11 +272,13 @@ struct Answer {
 
 impl Answer {
     fn events(place: Place, wire: Wire, body: Body, first: VecDeque<String>) -> Events {
+        let arrival = wire.arrival();
         let answer = Self { held: Some((place, wire)), body, output: Vec::new(), first };
-        Events::of(stream::unfold(answer, |mut answer| async move {
+        let events = stream::unfold(answer, |mut answer| async move {
             let event = answer.next().await?;
             Some((event, answer))
-        }))
+        });
+        Events::of(events, arrival)
     }
 
     async fn next(&mut self) -> Option<Result<String, Broken>> {

@@ -5,6 +5,7 @@
 //!
 //! **Invariant**: this module reports; it never decides to try again.
 
+pub mod arrival;
 pub mod catalog;
 mod classify;
 pub mod failure;

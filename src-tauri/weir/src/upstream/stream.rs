@@ -6,11 +6,13 @@
 //! **Invariant**: an event's data reaches the caller byte for byte.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, Stream, StreamExt as _};
 use sse_stream::SseByteStream;
+use tokio::time::Instant;
+
+use super::arrival::Arrival;
 
 /// The longest event that is taken from the backend, in bytes. Inline images come as one line.
 pub const EVENT_LIMIT: usize = 32 * 1024 * 1024;
@@ -27,6 +29,7 @@ pub enum Broken {
 /// One event as it came: the JSON of its `data` lines.
 pub struct Events {
     inner: BoxStream<'static, Result<String, Broken>>,
+    arrival: Arc<Arrival>,
 }
 
 impl Events {
@@ -34,18 +37,17 @@ impl Events {
     where
         E: std::error::Error + Send + Sync + 'static,
     {
-        // Counts the bytes since the last event; what follows an event in its chunk is not counted, which a bound can spare.
-        let since_event = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&since_event);
+        let arrival = Arc::new(Arrival::default());
+        let (counted, whole) = (Arc::clone(&arrival), Arc::clone(&arrival));
         let bounded = bytes.map(move |chunk| {
             let chunk = chunk.map_err(|error| std::io::Error::other(error_text(&error)))?;
-            if counted.fetch_add(chunk.len(), Ordering::Relaxed) + chunk.len() > EVENT_LIMIT {
+            if counted.piece(chunk.len()) > EVENT_LIMIT {
                 return Err(std::io::Error::new(std::io::ErrorKind::FileTooLarge, "event"));
             }
             Ok(chunk)
         });
         let events = SseByteStream::new(bounded.boxed()).filter_map(move |event| {
-            since_event.store(0, Ordering::Relaxed);
+            whole.whole();
             async move {
                 match event {
                     Ok(event) => event.data.map(Ok),
@@ -63,12 +65,20 @@ impl Events {
                 }
             }
         });
-        Self { inner: events.boxed() }
+        Self { inner: events.boxed(), arrival }
     }
 
-    /// Events that are framed already.
-    pub fn of(events: impl Stream<Item = Result<String, Broken>> + Send + 'static) -> Self {
-        Self { inner: events.boxed() }
+    /// Events that are framed already, by whoever notes in `arrival` what comes of the next one.
+    pub fn of(
+        events: impl Stream<Item = Result<String, Broken>> + Send + 'static,
+        arrival: Arc<Arrival>,
+    ) -> Self {
+        Self { inner: events.boxed(), arrival }
+    }
+
+    /// When the last piece of the event came that is on its way, if one is.
+    pub fn arriving(&self) -> Option<Instant> {
+        self.arrival.last()
     }
 
     pub async fn next(&mut self) -> Option<Result<String, Broken>> {

@@ -5,7 +5,11 @@
 //!
 //! **Invariant**: no extension is offered and none is taken; a message is bounded as an event of a stream is.
 
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::{SinkExt as _, StreamExt as _};
@@ -13,7 +17,7 @@ use http::header::{
     CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
     SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::Instant;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::error::CapacityError;
@@ -23,6 +27,7 @@ use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 use tokio_tungstenite::tungstenite::{Error, Message, Utf8Bytes};
 
 use crate::accounts::secret::Secret;
+use crate::upstream::arrival::Arrival;
 use crate::upstream::stream::{Broken, EVENT_LIMIT, error_text};
 
 /// How long a handshake may take before the turn goes another way.
@@ -35,9 +40,47 @@ const READ_BUFFER: usize = 16 * 1024;
 trait Bytes: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Bytes for T {}
 
+/// A connection's bytes, each noted as it comes.
+struct Noted {
+    bytes: Box<dyn Bytes>,
+    arrival: Arc<Arrival>,
+}
+
+impl AsyncRead for Noted {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.bytes).poll_read(cx, buffer);
+        self.arrival.piece(buffer.filled().len() - before);
+        read
+    }
+}
+
+impl AsyncWrite for Noted {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.bytes).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.bytes).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.bytes).poll_shutdown(cx)
+    }
+}
+
 /// An open connection and what must not have changed when it is used again.
 pub(in crate::upstream) struct Wire {
-    stream: WebSocketStream<Box<dyn Bytes>>,
+    stream: WebSocketStream<Noted>,
+    arrival: Arc<Arrival>,
     born: Instant,
     /// The login that opened it.
     token: Secret,
@@ -113,8 +156,11 @@ impl Wire {
             .write_buffer_size(0)
             .max_message_size(Some(EVENT_LIMIT))
             .max_frame_size(Some(EVENT_LIMIT));
+        let arrival = Arc::new(Arrival::default());
+        let bytes = Noted { bytes, arrival: Arc::clone(&arrival) };
         Self {
             stream: WebSocketStream::from_raw_socket(bytes, Role::Client, Some(config)).await,
+            arrival,
             born: Instant::now(),
             token: Secret::new(token),
             peer,
@@ -143,7 +189,9 @@ impl Wire {
     /// The next message. May be dropped while it waits.
     pub(in crate::upstream) async fn hear(&mut self) -> Heard {
         loop {
-            return match self.stream.next().await {
+            let message = self.stream.next().await;
+            self.arrival.whole();
+            return match message {
                 Some(Ok(Message::Text(text))) => Heard::Text(text),
                 Some(Ok(Message::Close(goodbye))) => {
                     Heard::Closed(goodbye.map(|goodbye| goodbye.code.into()))
@@ -160,6 +208,11 @@ impl Wire {
                 None => Heard::Closed(None),
             };
         }
+    }
+
+    /// What comes of the next message.
+    pub(in crate::upstream) fn arrival(&self) -> Arc<Arrival> {
+        Arc::clone(&self.arrival)
     }
 
     /// Reads one message that nobody waits for. False: the connection is over.
@@ -209,6 +262,7 @@ fn way_to(peer: SocketAddr) -> Option<IpAddr> {
 pub(super) mod tests {
     use std::collections::HashMap;
 
+    use futures_util::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
     use tokio::net::TcpListener;
 
@@ -234,6 +288,21 @@ pub(super) mod tests {
         let (mut ours, theirs) = connected().await;
         drop(theirs);
         assert!(matches!(ours.hear().await, Heard::Closed(None) | Heard::Broken(_)));
+    }
+
+    #[tokio::test]
+    async fn a_long_message_on_its_way_is_seen_arriving() {
+        let (mut ours, mut theirs) = connected().await;
+        let arrival = ours.arrival();
+        let mut begun = vec![0x81, 127];
+        begun.extend(100_000_u64.to_be_bytes());
+        begun.extend([b'x'; 40_000]);
+        theirs.get_mut().write_all(&begun).await.expect("sent");
+        assert!(ours.hear().now_or_never().is_none());
+        assert!(arrival.last().is_some());
+        theirs.get_mut().write_all(&[b'x'; 60_000]).await.expect("sent");
+        assert!(matches!(ours.hear().await, Heard::Text(text) if text.len() == 100_000));
+        assert_eq!(arrival.last(), None);
     }
 
     #[tokio::test]
