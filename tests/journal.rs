@@ -1,7 +1,9 @@
 use serde_json::{Value, json};
 use weir::api::Command;
 
-use crate::support::{Weir, task_request, user};
+use crate::support::client::{http, read};
+use crate::support::raw::{MODEL, RawBackend, stream};
+use crate::support::{Weir, bare, task_request, user};
 
 fn call(call: &Value) -> Value {
     json!({"type": "function_call", "call_id": call["call_id"], "name": call["name"], "arguments": call["arguments"]})
@@ -107,4 +109,27 @@ async fn nothing_that_was_said_is_written_to_disk() {
             entry.file_name()
         );
     }
+}
+
+#[tokio::test]
+async fn a_call_that_was_cut_off_is_emitted_to_whoever_gets_it_in_a_document() {
+    let item = |index: u32, kind: &str| {
+        json!({"type": format!("response.output_item.{kind}"), "output_index": index,
+            "item": {"type": "function_call", "call_id": format!("call_{index}"), "name": "task", "arguments": "{}"}})
+    };
+    let end = json!({"type": "response.incomplete", "response": {"id": "r", "status": "incomplete", "output": [],
+        "incomplete_details": {"reason": "max_output_tokens"}}});
+    let events = [item(0, "added"), item(0, "done"), item(1, "added"), end];
+    let wire: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    let backend = RawBackend::start(vec![vec![stream(&wire)]]).await;
+    let (base, turns) = bare::endpoint([backend.account("a")]).await;
+    let body = json!({"model": MODEL, "input": "ping", "stream": false});
+    let got =
+        read(http().post(format!("{base}/v1/responses")).bearer_auth(bare::KEY).json(&body)).await;
+    let calls = got.json()["output"].as_array().map_or(0, Vec::len);
+    turns.store.flush();
+    let id = turns.store.turns(1).expect("read")[0].id.clone();
+    let (_, rows) = turns.store.turn(&id).expect("read").expect("the turn");
+    let emitted: Vec<_> = rows.iter().map(|row| (row.index, row.call_id.as_str())).collect();
+    assert_eq!((calls, emitted), (2, vec![(0, "call_0"), (1, "call_1")]));
 }

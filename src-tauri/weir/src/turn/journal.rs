@@ -5,6 +5,7 @@
 //!
 //! **Invariant**: scheduling facts only; no argument, prompt, answer or token passes through here.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use tokio::time::Instant;
@@ -77,7 +78,8 @@ pub struct Journal {
     live: Arc<Live>,
     row: TurnRow,
     begun: Instant,
-    calls: u32,
+    /// The ids of the calls that were emitted.
+    calls: HashSet<String>,
 }
 
 impl Journal {
@@ -113,7 +115,7 @@ impl Journal {
                 by_turn: row.id.clone(),
             });
         }
-        Self { store, live, row, begun: Instant::now(), calls: 0 }
+        Self { store, live, row, begun: Instant::now(), calls: HashSet::new() }
     }
 
     fn elapsed_ms(&self) -> Option<i64> {
@@ -179,11 +181,14 @@ impl Journal {
         }
     }
 
-    /// A call of this turn is complete; its place in emitted order is the order of these calls.
+    /// A call of this turn is complete; its place in emitted order is the order in which this is said first.
     pub fn emitted(&mut self, item: &Item) {
         let Some(call_id) = item.call_id() else { return };
+        if !self.calls.insert(call_id.to_owned()) {
+            return;
+        }
         let call = CallRow {
-            index: self.calls,
+            index: u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX),
             call_id: call_id.to_owned(),
             tool: item.name().unwrap_or(item.kind()).to_owned(),
             kind: item.kind().to_owned(),
@@ -192,7 +197,6 @@ impl Journal {
             booked_position: None,
             booked_by: None,
         };
-        self.calls += 1;
         self.store.record(Fact::Emitted {
             turn: self.row.id.clone(),
             index: call.index,

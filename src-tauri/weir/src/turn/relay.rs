@@ -7,7 +7,10 @@
 //! clients cannot do without.
 
 use http::HeaderMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use weir_core::dialect::event::{self, Event, Role};
+use weir_core::dialect::item::Item;
 use weir_core::dialect::refusal;
 
 use super::Shared;
@@ -273,7 +276,13 @@ impl Relay<'_> {
 
     fn finish_whole(&mut self, progress: &mut Progress, end: &End) {
         match (&end.error, progress.take_whole()) {
-            (None, Some(answer)) => self.sink.answer_whole(answer),
+            (None, Some(answer)) => {
+                // A call that was begun, and whose end never came, is in the document all the same.
+                for call in calls_of(&answer) {
+                    self.journal.emitted(&call);
+                }
+                self.sink.answer_whole(answer);
+            }
             (error, _) => {
                 let (code, message) = error.clone().unwrap_or_else(unexplained);
                 self.sink.refuse(ending::refused(502, "upstream_error", &code, &message));
@@ -348,6 +357,18 @@ impl Relay<'_> {
             _ => Relayed::Ended(cancelled()),
         }
     }
+}
+
+/// The calls in a whole answer.
+fn calls_of(answer: &str) -> Vec<Item> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        output: Option<Vec<&'a RawValue>>,
+    }
+    let output = serde_json::from_str::<Answer<'_>>(answer).ok().and_then(|answer| answer.output);
+    let items = output.unwrap_or_default().into_iter().map(|item| Item::parse(item.to_owned()));
+    items.filter(Item::is_call).collect()
 }
 
 pub fn cancelled() -> End {
