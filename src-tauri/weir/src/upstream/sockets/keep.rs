@@ -54,6 +54,10 @@ impl Parked {
         }
         self.ask.send(()).ok()?;
         let mut wire = self.given.await.ok()?;
+        // Whoever kept it may not have been run since the backend said goodbye, or said more than was asked.
+        if wire.is_over() {
+            return None;
+        }
         if wire.age() >= LIFE || !wire.is_of(token) || wire.network_changed() {
             wire.close().await;
             return None;
@@ -115,6 +119,7 @@ mod tests {
     use tokio::task::yield_now;
     use tokio_tungstenite::tungstenite::Message;
 
+    use super::super::wire::Heard;
     use super::super::wire::tests::{TOKEN, connected};
     use super::*;
 
@@ -157,6 +162,24 @@ mod tests {
         theirs.close(None).await.expect("closed");
         told.await.expect("told");
         assert!(parked.take(TOKEN).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_goodbye_that_nobody_has_read_yet_is_noticed() {
+        let (ours, mut theirs) = connected().await;
+        let parked = parked(ours);
+        theirs.close(None).await.expect("closed");
+        assert!(parked.take(TOKEN).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_said_after_an_answer_is_not_taken_for_the_next_one() {
+        let (ours, mut theirs) = connected().await;
+        let parked = parked(ours);
+        theirs.send(Message::Text("late".into())).await.expect("sent");
+        let (mut wire, _) = parked.take(TOKEN).await.expect("lives");
+        theirs.send(Message::Text("next".into())).await.expect("sent");
+        assert!(matches!(wire.hear().await, Heard::Text(text) if text == "next"));
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use futures_util::{SinkExt as _, StreamExt as _};
+use futures_util::{FutureExt as _, SinkExt as _, StreamExt as _};
 use http::header::{
     CONNECTION, HeaderMap, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_EXTENSIONS,
     SEC_WEBSOCKET_KEY, SEC_WEBSOCKET_VERSION, UPGRADE,
@@ -220,6 +220,17 @@ impl Wire {
         matches!(self.hear().await, Heard::Text(_))
     }
 
+    /// Whether the connection has ended already; messages that came late are dropped. Does not wait.
+    pub(super) fn is_over(&mut self) -> bool {
+        loop {
+            match self.hear().now_or_never() {
+                None => return false,
+                Some(Heard::Text(_)) => {}
+                Some(_) => return true,
+            }
+        }
+    }
+
     /// Pings, and says whether anything came back in time.
     pub(super) async fn answers_within(&mut self, long: Duration) -> bool {
         let asked = async {
@@ -262,7 +273,6 @@ fn way_to(peer: SocketAddr) -> Option<IpAddr> {
 pub(super) mod tests {
     use std::collections::HashMap;
 
-    use futures_util::FutureExt as _;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
     use tokio::net::TcpListener;
 
