@@ -1,8 +1,9 @@
 //! The one thread that writes.
 //!
-//! Facts queue up and are written many to a transaction, in the order they came. When the disk refuses (it is full,
-//! another program holds the file) they are kept and tried again; a fact that the schema refuses is logged and left out,
-//! so that it cannot hold up the others.
+//! Facts are gathered for a moment and written many to a transaction, in the order they came, because a transaction costs
+//! more than what is in it; whoever waits for the disk ends the moment. When the disk refuses (it is full, another program
+//! holds the file) they are kept and tried again; a fact that the schema refuses is logged and left out, so that it cannot
+//! hold up the others.
 //!
 //! **Invariant**: what was recorded before a flush, a write or the end is written before it, or still kept.
 
@@ -10,17 +11,20 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender, SyncSender, TryRecvError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::thread::{self, JoinHandle, Thread};
+use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
 use super::error::StoreError;
-use super::facts::Fact;
+use super::facts::{Fact, TurnRow};
 use super::{journal, turns};
 
 /// Facts per transaction.
 const BATCH: usize = 256;
+
+/// How long facts are gathered before they are written.
+const GATHER: Duration = Duration::from_millis(25);
 
 /// How long the disk is left alone after it refused, unless someone waits.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -39,14 +43,17 @@ pub(super) struct Writer {
     tasks: Mutex<Option<Sender<Task>>>,
     /// Held while waiting for the end, so that everyone who closes waits for it.
     thread: Mutex<Option<JoinHandle<()>>>,
+    /// The thread while it gathers: it sleeps then, and only who waits wakes it.
+    gathers: Thread,
 }
 
 impl Writer {
     pub(super) fn start(db: Connection) -> io::Result<Self> {
         let (sender, tasks) = mpsc::channel();
-        let desk = Desk { db, tasks, kept: VecDeque::new(), refused: false };
+        let desk = Desk { db, tasks, kept: VecDeque::new(), due: Instant::now(), refused: false };
         let thread = thread::Builder::new().name("store".to_owned()).spawn(|| desk.run())?;
-        Ok(Self { tasks: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)) })
+        let gathers = thread.thread().clone();
+        Ok(Self { tasks: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), gathers })
     }
 
     pub(super) fn record(&self, fact: Fact) {
@@ -64,18 +71,21 @@ impl Writer {
         if !self.send(Task::Write(Box::new(write), reply)) {
             return Err(StoreError::Closed);
         }
+        self.gathers.unpark();
         Ok(done.recv().map_err(|_| StoreError::Closed)??)
     }
 
     pub(super) fn flush(&self) {
         let (reply, done) = mpsc::sync_channel(1);
         if self.send(Task::Flush(reply)) {
+            self.gathers.unpark();
             let _ = done.recv();
         }
     }
 
     pub(super) fn close(&self) {
         drop(lock(&self.tasks).take());
+        self.gathers.unpark();
         if let Some(thread) = lock(&self.thread).take()
             && thread.join().is_err()
         {
@@ -98,6 +108,8 @@ struct Desk {
     tasks: Receiver<Task>,
     /// Facts that are not on disk yet, oldest first.
     kept: VecDeque<Fact>,
+    /// When they are written at the latest.
+    due: Instant,
     /// The last transaction failed.
     refused: bool,
 }
@@ -106,12 +118,7 @@ impl Desk {
     fn run(mut self) {
         while let Some(task) = self.next() {
             match task {
-                Task::Fact(fact) => {
-                    self.kept.push_back(*fact);
-                    if self.kept.len().is_multiple_of(BATCH) {
-                        self.save();
-                    }
-                }
+                Task::Fact(fact) => self.keep(*fact),
                 Task::Write(write, reply) => {
                     self.save();
                     let _ = reply.send(write(&self.db));
@@ -133,24 +140,62 @@ impl Desk {
         }
     }
 
-    /// The next task, or None at the end. Facts are saved as soon as the queue is empty.
-    fn next(&mut self) -> Option<Task> {
-        match self.tasks.try_recv() {
-            Ok(task) => return Some(task),
-            Err(TryRecvError::Disconnected) => return None,
-            Err(TryRecvError::Empty) => {}
+    /// Takes a fact. What is newly known of a turn takes the place of what was not yet written of it.
+    fn keep(&mut self, fact: Fact) {
+        if self.kept.is_empty() {
+            self.due = Instant::now() + GATHER;
         }
-        if !self.refused {
+        let fact = match fact {
+            Fact::Turn(news) => match self.latest_of(&news.id) {
+                // As in the database, an outcome is not taken back.
+                Some(turn) if turn.outcome.is_none() || news.outcome.is_some() => {
+                    *turn = news;
+                    return;
+                }
+                _ => Fact::Turn(news),
+            },
+            other => other,
+        };
+        self.kept.push_back(fact);
+        if self.kept.len().is_multiple_of(BATCH) {
             self.save();
         }
-        while self.refused {
-            match self.tasks.recv_timeout(PAUSE) {
+    }
+
+    /// What is kept of a turn, if that was not long ago.
+    fn latest_of(&mut self, id: &str) -> Option<&mut TurnRow> {
+        self.kept.iter_mut().rev().take(BATCH).find_map(|kept| match kept {
+            Fact::Turn(turn) if turn.id == id => Some(turn),
+            _ => None,
+        })
+    }
+
+    /// The next task, or None at the end. What is kept is saved when its moment is over.
+    fn next(&mut self) -> Option<Task> {
+        loop {
+            match self.tasks.try_recv() {
                 Ok(task) => return Some(task),
-                Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) => self.save(),
+                Err(TryRecvError::Disconnected) => return None,
+                Err(TryRecvError::Empty) => {}
+            }
+            if self.kept.is_empty() {
+                return self.tasks.recv().ok();
+            }
+            if self.refused {
+                match self.tasks.recv_timeout(PAUSE) {
+                    Ok(task) => return Some(task),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                    Err(RecvTimeoutError::Timeout) => self.save(),
+                }
+                continue;
+            }
+            let left = self.due.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                self.save();
+            } else {
+                thread::park_timeout(left);
             }
         }
-        self.tasks.recv().ok()
     }
 
     /// Writes what is kept, batch by batch, until nothing is left or the disk refuses.
@@ -309,6 +354,33 @@ mod tests {
         drop(held);
         drop(store);
         assert_eq!(ids(&open(folder.path())), ["t"]);
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_written_too() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = open(folder.path());
+        store.record(Fact::Turn(ended("t", 1)));
+        while ids(&store).is_empty() {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn a_turn_that_is_short_is_one_row_that_keeps_its_outcome_and_its_place() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = open(folder.path());
+        let held = holder(folder.path());
+        for fact in [started("a", 1), started("b", 1), ended("a", 1), started("a", 1)] {
+            store.record(Fact::Turn(fact));
+        }
+        store.flush();
+        drop(held);
+        store.flush();
+        let turns = store.turns(9).expect("read");
+        let turns: Vec<_> =
+            turns.iter().map(|turn| (turn.id.as_str(), turn.outcome.is_some())).collect();
+        assert_eq!(turns, [("b", false), ("a", true)]);
     }
 
     #[test]
