@@ -45,6 +45,8 @@ pub(crate) struct Account {
     pub(crate) state: String,
     /// Why it is not ready, in a sentence.
     pub(crate) reason: Option<String>,
+    /// When a limit that the backend told ends, in unix seconds.
+    pub(crate) blocked_until: Option<i64>,
     /// Shortest first.
     pub(crate) windows: Vec<Window>,
     /// When a window was last reported, in unix seconds.

@@ -26,9 +26,23 @@ pub(crate) fn account(account: &Account, now: i64) -> String {
         windows.push("usage not reported yet".to_owned());
     }
     if account.state == "at its limit" {
-        windows.insert(0, account.state.clone());
+        windows.insert(0, limit(account, now));
     }
     cut(&format!("{name} — {}", windows.join("; ")))
+}
+
+/// That an account is at its limit, and until when, unless a window that is used up says so itself.
+fn limit(account: &Account, now: i64) -> String {
+    let told = |until: i64| {
+        let used_up = |one: &&Window| one.left(now) <= 0.0;
+        account.windows.iter().filter(used_up).any(|one| one.resets_at >= Some(until))
+    };
+    match account.blocked_until {
+        Some(until) if until > now && !told(until) => {
+            format!("{}, ends in {}", account.state, stretch(until - now))
+        }
+        _ => account.state.clone(),
+    }
 }
 
 /// `in_full` says what the number means and when the window starts anew; one that is used up always says when.
@@ -129,6 +143,7 @@ mod tests {
             name: "a".to_owned(),
             state: state.to_owned(),
             reason: None,
+            blocked_until: None,
             windows: windows.collect(),
             read_at: None,
         }
@@ -160,6 +175,23 @@ mod tests {
             account(&out, 0),
             "a — at its limit; 5 h 90 % left, resets in 1 min; week used up, resets in 1 d 1 h"
         );
+    }
+
+    #[test]
+    fn a_limit_without_a_window_says_when_it_ends() {
+        let mut out = one("at its limit", &[(300, 10.0, Some(60))]);
+        out.blocked_until = Some(1_500);
+        let said = |account_now: &Account, now| account(account_now, now);
+        assert_eq!(
+            said(&out, 0),
+            "a — at its limit, ends in 25 min; 5 h 90 % left, resets in 1 min"
+        );
+        // What has passed is not said, and what a window says is not said twice.
+        assert_eq!(said(&out, 1_500), "a — at its limit; 5 h has started anew");
+        out.windows[0] = Window { used_percent: 100.0, resets_at: Some(1_500), ..out.windows[0] };
+        assert_eq!(said(&out, 0), "a — at its limit; 5 h used up, resets in 25 min");
+        out.windows.clear();
+        assert_eq!(said(&out, 0), "a — at its limit, ends in 25 min; usage not reported yet");
     }
 
     #[test]

@@ -54,13 +54,14 @@ function accounts(now) {
       0,
       [quota(300, 100, at(0.4)), quota(10_080, 82, at(110))],
       at(-0.2),
+      at(0.4),
     ),
     account('practice-three', null, 'ready', null, 0, [], null),
   ]
 }
 
-function account(name, plan, state, reason, in_flight, windows, read_at) {
-  return { name, plan, state, reason, in_flight, windows, read_at }
+function account(name, plan, state, reason, in_flight, windows, read_at, blocked_until = null) {
+  return { name, plan, state, reason, blocked_until, in_flight, windows, read_at }
 }
 
 function quota(minutes, used_percent, resets_at) {

@@ -77,6 +77,7 @@ test('an account shows what is left, the age of that, and why it cannot serve', 
     plan: null,
     state: 'at its limit',
     reason: 'The backend says that its usage limit is reached.',
+    blocked_until: null,
     in_flight: 0,
     windows: [{ minutes: 300, used_percent: 38, resets_at: 1_000_000 + 600 }],
     read_at: 1_000_000 - 120,
@@ -86,6 +87,16 @@ test('an account shows what is left, the age of that, and why it cannot serve', 
   expect(document.querySelector('[role="meter"]')?.getAttribute('aria-valuetext')).toBe('62 % left')
   expect(text()).toContain('The backend says that its usage limit is reached. Usage reported 2 min ago.')
   expect(text()).toContain('Usage not reported yet.')
+})
+
+test('an account that is blocked says until when', () => {
+  const now = new Date(2026, 10, 30, 13, 40)
+  vi.useFakeTimers({ now, toFake: ['Date'] })
+  const blocked_until = new Date(2026, 10, 30, 14, 5).getTime() / 1_000
+  const account: AccountRow = { name: 'one', plan: null, state: 'at its limit', reason: null, blocked_until, in_flight: 0, windows: [], read_at: null }
+  shown({ accounts: [account, { ...account, name: 'two', blocked_until: now.getTime() / 1_000 }] })
+  const states = [...document.querySelectorAll('.state')].map((state) => state.textContent)
+  expect(states).toEqual(['at its limit until 14:05', 'at its limit'])
 })
 
 test('the switch is one radio group per model; the choice is shown at once and confirmed by the stream', async () => {

@@ -61,7 +61,11 @@ state: string,
 /**
  * Why it is not ready, in a sentence.
  */
-reason: string | null, in_flight: number, 
+reason: string | null, 
+/**
+ * When a limit that the backend told ends, in unix seconds; windows say for themselves when they start anew.
+ */
+blocked_until: number | null, in_flight: number, 
 /**
  * By length, shortest first; a window that was not reported is absent.
  */

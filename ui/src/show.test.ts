@@ -65,6 +65,13 @@ test('a window starts anew at a Unix second, and what was read before is old', (
   expect(show.resets(1_000, 1_000_000)).toBe('has reset since')
 })
 
+test('an end is a time of day, with its day where that is another', () => {
+  const at = (day: number, hour: number, minute: number) => new Date(2026, 10, day, hour, minute).getTime()
+  expect(show.until(at(30, 14, 5) / 1_000, at(30, 9, 0))).toBe('14:05')
+  expect(show.until(at(31, 0, 5) / 1_000, at(30, 23, 50))).toBe('1 Dec, 00:05')
+  expect(show.until(null, 0)).toBe('–')
+})
+
 test('an age is counted from a Unix second', () => {
   expect(show.ago(1_000, 1_059_000)).toBe('just now')
   expect(show.ago(1_000, 1_060_000)).toBe('1 min ago')

@@ -91,6 +91,15 @@ export function resets(at: Maybe, now: number): string {
   return left <= 0 ? 'has reset since' : `resets in ${stretch(left)}`
 }
 
+/** When something ends, from Unix seconds, in the reader's zone: "14:05", or "3 Dec, 14:05" on another day. */
+export function until(at: Maybe, now: number): string {
+  if (!known(at)) return MISSING
+  const [then, today] = [new Date(at * 1_000), new Date(now)]
+  const time = then.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', hour12: false })
+  if (then.toDateString() === today.toDateString()) return time
+  return `${then.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })}, ${time}`
+}
+
 /** How long ago something was, from Unix seconds: "just now", "12 min ago". */
 export function ago(at: Maybe, now: number): string {
   if (!known(at)) return MISSING

@@ -52,6 +52,8 @@ pub struct AccountRow {
     pub state: &'static str,
     /// Why it is not ready, in a sentence.
     pub reason: Option<String>,
+    /// When a limit that the backend told ends, in unix seconds; windows say for themselves when they start anew.
+    pub blocked_until: Option<i64>,
     pub in_flight: u32,
     /// By length, shortest first; a window that was not reported is absent.
     pub windows: Vec<Window>,
@@ -159,10 +161,10 @@ fn row(account: AccountView, now: i64) -> AccountRow {
         .windows
         .iter()
         .any(|window| window.used_percent >= 100.0 && window.resets_at.is_none_or(|at| at > now));
-    let blocked = account.blocked_until.is_some_and(|until| until > now);
+    let blocked_until = account.blocked_until.filter(|until| *until > now);
     let (state, reason) = match &account.trouble {
         Some(trouble) => ("cannot serve", Some(trouble.clone())),
-        None if blocked || used_up => {
+        None if blocked_until.is_some() || used_up => {
             ("at its limit", Some("The backend says that its usage limit is reached.".to_owned()))
         }
         None => ("ready", None),
@@ -172,8 +174,45 @@ fn row(account: AccountView, now: i64) -> AccountRow {
         plan: account.plan,
         state,
         reason,
+        blocked_until,
         in_flight: account.in_flight,
         windows: account.windows,
         read_at: account.read_at,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(blocked_until: Option<i64>) -> AccountView {
+        AccountView {
+            id: "a".into(),
+            name: "a".to_owned(),
+            plan: None,
+            windows: Vec::new(),
+            read_at: None,
+            in_flight: 0,
+            blocked_until,
+            trouble: None,
+        }
+    }
+
+    #[test]
+    fn a_limit_without_a_window_says_when_it_ends_and_is_gone_then() {
+        let shown = |blocked_until, now| {
+            let row = row(account(blocked_until), now);
+            (row.state, row.blocked_until)
+        };
+        assert_eq!(shown(Some(100), 99), ("at its limit", Some(100)));
+        assert_eq!(shown(Some(100), 100), ("ready", None));
+        assert_eq!(shown(None, 99), ("ready", None));
+    }
+
+    #[test]
+    fn a_window_that_is_used_up_tells_its_own_end() {
+        let full = Window { minutes: 300, used_percent: 100.0, resets_at: Some(100) };
+        let row = row(AccountView { windows: vec![full], ..account(None) }, 99);
+        assert_eq!((row.state, row.blocked_until), ("at its limit", None));
     }
 }
