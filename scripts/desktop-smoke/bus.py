@@ -12,9 +12,9 @@ ITEM = "/org/ayatana/NotificationItem"
 
 def call(name, path, method, *arguments):
     """The reply as Python values, or None when nobody replies."""
-    command = ["gdbus", "call", "--session", "--timeout", "10", "--dest", name, "--object-path", path,
+    command = ["gdbus", "call", "--session", "--timeout", "60", "--dest", name, "--object-path", path,
                "--method", method, "--", *arguments]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=90)
     return Variant(done.stdout).read() if done.returncode == 0 else None
 
 
@@ -40,7 +40,7 @@ def menu_of(pid):
         if not owner or owner[0] != pid:
             continue
         seen = subprocess.run(["gdbus", "introspect", "--session", "--recurse", "--only-properties", "--dest", name,
-                               "--object-path", ITEM], capture_output=True, text=True, timeout=20).stdout
+                               "--object-path", ITEM], capture_output=True, text=True, timeout=90).stdout
         found = re.search(r"(/org/ayatana/\S*)/Menu\b", seen)
         if found:
             return name, found[1] + "/Menu"

@@ -13,7 +13,7 @@ import urllib.request
 
 import bus
 
-DEADLINE = 60  # seconds that any single condition may take to come true
+DEADLINE = 180  # seconds that any single condition may take to come true, on a machine that is busy elsewhere
 PROGRAMS = os.environ["WEIR_PROGRAMS"]
 WORK = os.environ["WEIR_WORK"]
 PICTURES = os.environ["WEIR_PICTURES"]
@@ -74,7 +74,7 @@ class Running:
     def stop(self):
         if self.lives():
             self.process.send_signal(signal.SIGTERM)
-            if self.code(20) is None:
+            if self.code(60) is None:
                 self.process.kill()
                 self.process.wait()
 
@@ -124,17 +124,26 @@ class Desktop(Running):
 
     def address(self):
         """The base URL that the heading shows."""
-        return next((word.rstrip(",") for word in self.heading().split() if word.startswith("http://")), None)
+        return address_in(self.heading())
+
+    def checked(self, label, below=None):
+        """Whether the entry has the mark; None where it has none to have, or is not there."""
+        entry = self.entry(label, below)
+        return entry and entry["checked"]
+
+
+def address_in(heading):
+    return next((word.rstrip(",") for word in heading.split() if word.startswith("http://")), None)
 
 
 def weir(*arguments):
     """What `weir ARGUMENTS --json` prints."""
-    done = subprocess.run([HEADLESS, *arguments, "--json"], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([HEADLESS, *arguments, "--json"], capture_output=True, text=True, timeout=DEADLINE)
     return json.loads(done.stdout) if done.returncode == 0 else {"error": done.stderr}
 
 
 def key(data):
-    return subprocess.run([HEADLESS, "key", "--data", data], capture_output=True, text=True, timeout=60).stdout.strip()
+    return subprocess.run([HEADLESS, "key", "--data", data], capture_output=True, text=True, timeout=DEADLINE).stdout.strip()
 
 
 def mode(data, model):
@@ -148,15 +157,22 @@ def turn(base_url, data, model, word="alpha"):
     """Sends one turn as a client would; its status."""
     body = json.dumps({"model": model, "input": f"Reply with the single word {word}", "stream": False})
     done = subprocess.run(
-        ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "60", f"{base_url}/responses",
+        ["curl", "-sS", "-o", "/dev/null", "-w", "%{http_code}", "--max-time", "120", f"{base_url}/responses",
          "-H", f"Authorization: Bearer {key(data)}", "-H", "Content-Type: application/json", "-d", body],
-        capture_output=True, text=True, timeout=90)
+        capture_output=True, text=True, timeout=DEADLINE)
     return done.stdout
+
+
+def opencode(base_url, data, model, prompt):
+    """The answer of the real OpenCode; how it failed if it did."""
+    done = subprocess.run(["node", "tests/e2e/harness/once.mjs", base_url, key(data), model, prompt],
+                          capture_output=True, text=True, timeout=DEADLINE)
+    return done.stdout.strip() if done.returncode == 0 else done.stderr
 
 
 def serves(base_url):
     try:
-        with urllib.request.urlopen(base_url.removesuffix("/v1") + "/healthz", timeout=5) as answer:
+        with urllib.request.urlopen(base_url.removesuffix("/v1") + "/healthz", timeout=30) as answer:
             return json.load(answer)["product"] == "weir"
     except OSError:
         return False
@@ -184,7 +200,7 @@ def any_free_port():
 
 
 def output(*command):
-    return subprocess.run(command, capture_output=True, text=True, timeout=30).stdout
+    return subprocess.run(command, capture_output=True, text=True, timeout=DEADLINE).stdout
 
 
 def windows(pid=None):
@@ -203,13 +219,24 @@ def owner(window):
 
 
 def close(window):
-    output("xdotool", "windowactivate", "--sync", window, "key", "--clearmodifiers", "alt+F4")
+    """Closes a window by the keys; those that came before the window had the focus are pressed again."""
+    def pressed():
+        if window not in windows():
+            return True
+        output("timeout", "10", "xdotool", "windowactivate", "--sync", window, "key", "--clearmodifiers", "alt+F4")
+        return wait(lambda: window not in windows(), 5)
+    return wait(pressed)
+
+
+def minimise(window):
+    output("xdotool", "windowminimize", window)
+    return wait(lambda: window not in windows())
 
 
 def picture(name, window="root"):
     """Takes a picture; how many colours it has."""
     path = f"{PICTURES}/{name}.png"
-    subprocess.run(["import", "-window", window, path], capture_output=True, timeout=30)
+    subprocess.run(["import", "-window", window, path], capture_output=True, timeout=DEADLINE)
     colours = output("identify", "-format", "%k", path)
     return int(colours) if colours.isdigit() else 0
 

@@ -1,6 +1,5 @@
 """The window's page, driven by WebDriver: plain HTTP to WebKitWebDriver, which starts the program itself."""
 
-import base64
 import json
 import urllib.error
 import urllib.request
@@ -21,7 +20,7 @@ class Page:
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.base + path, data, {"Content-Type": "application/json"}, method=method)
         try:
-            with urllib.request.urlopen(request, timeout=60) as answer:
+            with urllib.request.urlopen(request, timeout=180) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             raise RuntimeError(error.read().decode()) from error
@@ -50,7 +49,3 @@ class Page:
     def choose(self, model, mode):
         self.run("document.querySelector(`input[name='mode-${arguments[0]}'][value='${arguments[1]}']`).click()",
                  model, mode)
-
-    def picture(self, name):
-        with open(f"{desk.PICTURES}/{name}.png", "wb") as file:
-            file.write(base64.b64decode(self.ask("GET", "/screenshot")))
