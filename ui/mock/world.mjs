@@ -107,7 +107,7 @@ function together(end, round, now) {
     row.calls = calls(row, [0, 1, 2])
     rows.push(running && child === 2 ? { ...row, ended_ms: null, outcome: null, output_tokens: null, input_tokens: null, cached_tokens: null, reasoning_tokens: null } : row)
   }
-  if (!running) rows.push(turn(root, null, start + 6_300, 1_500, 'full', round))
+  if (!running) rows.push(goesOn(turn(root, null, start + 6_300, 1_500, 'full', round)))
   return rows
 }
 
@@ -117,7 +117,7 @@ function staircase(end, round) {
   let at = end - 22_000
   const rows = []
   for (let child = 0; child < 3; child += 1) {
-    const parent = turn(root, null, at, 1_700, 'lite', round)
+    const parent = child === 0 ? turn(root, null, at, 1_700, 'lite', round) : goesOn(turn(root, null, at, 1_700, 'lite', round))
     parent.calls = calls(parent, [0])
     at += 1_800
     const row = turn(`ses_child_${round}${child}c02aa`, root, at, 2_700, 'lite', round)
@@ -162,7 +162,11 @@ export function turn(conversation, parent, started_at, ended_ms, dialect, round)
     account: child && number % 3 === 0 ? 'practice-two' : 'practice-one',
     account_reason: 'most headroom',
     moves: round === 2 && child ? 1 : 0,
-    transport: 'sse',
+    transport: 'ws',
+    socket: 'new',
+    input_items: child ? 3 : 4,
+    new_items: null,
+    whole_reason: 'nothing has completed on this connection yet',
     accepted_ms: 90 + (number % 5) * 12,
     first_event_ms: 310 + (number % 7) * 40,
     committed_ms: 420 + (number % 7) * 40,
@@ -177,6 +181,11 @@ export function turn(conversation, parent, started_at, ended_ms, dialect, round)
     error_code: null,
     error_message: null,
   }
+}
+
+/** A later turn of a conversation: its connection is there, and only what is new is sent. */
+function goesOn(row) {
+  return { ...row, socket: 'reused', input_items: 12, new_items: 4, whole_reason: null, upstream_bytes: Math.round(row.upstream_bytes / 12) }
 }
 
 function failed(row) {

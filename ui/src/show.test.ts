@@ -78,6 +78,10 @@ test('an age is counted from a Unix second', () => {
   expect(show.ago(null, 1_060_000)).toBe('–')
 })
 
+test('what is left is never rounded up, and a little is not nothing', () => {
+  expect([99.6, 62, 0.4, 0, null].map(show.remains)).toEqual(['99 %', '62 %', 'under 1 %', '0 %', '–'])
+})
+
 test('the cached share needs both numbers and some input', () => {
   expect(show.cachedShare(200, 50)).toBe(25)
   expect(show.cachedShare(200, 0)).toBe(0)

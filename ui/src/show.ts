@@ -45,6 +45,12 @@ export function percent(value: Maybe): string {
   return known(value) ? `${whole.format(value)} %` : MISSING
 }
 
+/** What is left, in percent: rounded down, so that nobody is promised more than there is; less than one is not nothing. */
+export function remains(value: Maybe): string {
+  if (!known(value)) return MISSING
+  return value > 0 && value < 1 ? 'under 1 %' : percent(Math.floor(value))
+}
+
 /** The share of the input that was cached, in percent, or null when either number is missing. */
 export function cachedShare(input: Maybe, cached: Maybe): number | null {
   return known(input) && known(cached) && input > 0 ? (100 * cached) / input : null
