@@ -23,9 +23,20 @@ package=$(find "$target/debug/bundle/deb" -maxdepth 1 -name '*.deb' 2>/dev/null 
 work=$(mktemp -d)
 undo=(rm -rf "$work")
 installed=
+# Another program may hold the package database for a while, and dpkg does not wait for it.
+packages() {
+  local n
+  for n in {1..60}; do
+    dpkg "$@" >/dev/null 2>"$work/dpkg.log" && return
+    grep -q 'lock' "$work/dpkg.log" || break
+    sleep 2
+  done
+  cat "$work/dpkg.log" >&2
+  return 1
+}
 cleanup() {
   [[ -z ${server:-} ]] || { kill "$server" 2>/dev/null || true; wait "$server" 2>/dev/null || true; }
-  [[ -z $installed ]] || dpkg -r "$installed" >/dev/null
+  [[ -z $installed ]] || packages -r "$installed"
   "${undo[@]}"
 }
 trap cleanup EXIT
@@ -35,7 +46,7 @@ name=$(dpkg-deb -f "$package" Package)
 if [[ $EUID -eq 0 && -z ${WEIR_SMOKE_UNPACK:-} ]] && ! dpkg -s "$name" >/dev/null 2>&1 &&
   [[ ! -e /usr/bin/weir && ! -e /usr/bin/weir-desktop ]]; then
   installed=$name
-  dpkg -i "$package" >/dev/null
+  packages -i "$package"
   export WEIR_PROGRAMS=/usr/bin
   echo "installed $name from ${package##*/}"
 else
@@ -68,7 +79,7 @@ export DISPLAY=":$display"
 result=0
 timeout 1800 dbus-run-session -- python3 scripts/desktop-smoke/run.py || result=$?
 if [[ -n $installed ]]; then
-  dpkg -r "$installed" >/dev/null
+  packages -r "$installed"
   installed=
   if [[ -e /usr/bin/weir || -e /usr/bin/weir-desktop ]]; then
     echo 'FAIL  the package leaves its programs behind' && result=1

@@ -54,4 +54,4 @@ step 'clients end to end' e2e
 step 'desktop: clippy' cargo clippy --locked -p weir-desktop --all-targets -- -D warnings
 step 'desktop: tests' cargo test --locked -p weir-desktop
 step 'desktop: package' scripts/bundle.sh
-step 'desktop: started from the package' scripts/desktop-check.sh
+step 'desktop: started from the package' scripts/desktop-smoke.sh

@@ -3,7 +3,6 @@
 import glob
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -404,16 +403,10 @@ def with_panel():
     for one in (tray_and_menu, client_after_a_choice, attached, port_in_use, newer_database, window_over_webdriver,
                 window_without_program, no_library, no_bus, no_display):
         print(f"--    {one.__name__.replace('_', ' ')}", flush=True)
-        for last in (False, True):
-            try:
-                one()
-            except Exception as error:  # The rest is still worth trying.
-                if not last and "page crash or hang" in str(error):
-                    print("--    the web engine ended under its driver; once more", flush=True)
-                    shutil.rmtree(data("page"), ignore_errors=True)
-                    continue
-                check(f"{one.__name__.replace('_', ' ')} runs to its end", False, error)
-            break
+        try:
+            one()
+        except Exception as error:  # The rest is still worth trying.
+            check(f"{one.__name__.replace('_', ' ')} runs to its end", False, error)
         for running in desk.started:
             if running not in (manager, panel):
                 running.stop()
