@@ -29,6 +29,12 @@ const GATHER: Duration = Duration::from_millis(25);
 /// How long the disk is left alone after it refused, unless someone waits.
 const PAUSE: Duration = Duration::from_secs(1);
 
+/// The thread has no runtime, so no test can pause its time, and none depends on it: whoever waits ends the moment.
+#[expect(clippy::disallowed_methods, reason = "a plain thread waits by the plain clock")]
+fn now() -> Instant {
+    Instant::now()
+}
+
 type Write = Box<dyn FnOnce(&Connection) -> rusqlite::Result<()> + Send>;
 
 enum Task {
@@ -50,7 +56,7 @@ pub(super) struct Writer {
 impl Writer {
     pub(super) fn start(db: Connection) -> io::Result<Self> {
         let (sender, tasks) = mpsc::channel();
-        let desk = Desk { db, tasks, kept: VecDeque::new(), due: Instant::now(), refused: false };
+        let desk = Desk { db, tasks, kept: VecDeque::new(), due: now(), refused: false };
         let thread = thread::Builder::new().name("store".to_owned()).spawn(|| desk.run())?;
         let gathers = thread.thread().clone();
         Ok(Self { tasks: Mutex::new(Some(sender)), thread: Mutex::new(Some(thread)), gathers })
@@ -143,7 +149,7 @@ impl Desk {
     /// Takes a fact. What is newly known of a turn takes the place of what was not yet written of it.
     fn keep(&mut self, fact: Fact) {
         if self.kept.is_empty() {
-            self.due = Instant::now() + GATHER;
+            self.due = now() + GATHER;
         }
         let fact = match fact {
             Fact::Turn(news) => match self.latest_of(&news.id) {
@@ -189,7 +195,7 @@ impl Desk {
                 }
                 continue;
             }
-            let left = self.due.saturating_duration_since(Instant::now());
+            let left = self.due.saturating_duration_since(now());
             if left.is_zero() {
                 self.save();
             } else {
