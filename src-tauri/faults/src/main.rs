@@ -142,13 +142,15 @@ async fn again(
 /// Each bug must be found by its own rule, and nothing may be found without one.
 async fn prove(weir: &Path) -> io::Result<bool> {
     let plain: Vec<Fault> = (1..=16).map(|seed| plan::plain(seed, Road::Refused(426))).collect();
+    let framed: Vec<Fault> = (201..=216).map(|seed| plan::plain(seed, Road::Open)).collect();
     let leaving: Vec<Fault> = (101..=108).map(plan::leaving).collect();
     let room = Arc::new(Semaphore::new(PROVEN_AT_ONCE));
     let mut runs = JoinSet::new();
     for sabotage in [None].into_iter().chain(Sabotage::ALL.map(Some)) {
         let faults = match sabotage {
-            None => [plain.clone(), leaving.clone()].concat(),
+            None => [plain.clone(), leaving.clone(), framed.clone()].concat(),
             Some(Sabotage::IgnoreLeaving) => leaving.clone(),
+            Some(sabotage) if sabotage.is_framed() => framed.clone(),
             Some(_) => plain.clone(),
         };
         let (weir, room) = (weir.to_owned(), Arc::clone(&room));

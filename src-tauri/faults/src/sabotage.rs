@@ -7,10 +7,11 @@
 
 use std::io;
 
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::check::{http, sse};
+use crate::frames;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sabotage {
@@ -32,10 +33,14 @@ pub enum Sabotage {
     DoubleBooking,
     LeaveSockets,
     IgnoreLeaving,
+    SendFrameTwice,
+    ChangeHistory,
+    LeaveUpstream,
+    WrongRoad,
 }
 
 impl Sabotage {
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 22] = [
         Self::DropEvent,
         Self::DoubleEvent,
         Self::SwapEvents,
@@ -54,6 +59,10 @@ impl Sabotage {
         Self::DoubleBooking,
         Self::LeaveSockets,
         Self::IgnoreLeaving,
+        Self::SendFrameTwice,
+        Self::ChangeHistory,
+        Self::LeaveUpstream,
+        Self::WrongRoad,
     ];
 
     /// The rule that must catch it.
@@ -65,7 +74,9 @@ impl Sabotage {
             Self::DoubleEnd | Self::NoEnd => "one-terminal",
             Self::EventAfterEnd => "after-terminal",
             Self::CutFrame => "framing",
-            Self::SendTwice => "sent-twice",
+            Self::SendTwice | Self::SendFrameTwice => "sent-twice",
+            Self::ChangeHistory => "changed-request",
+            Self::WrongRoad => "road",
             Self::LoseRow => "row-lost",
             Self::DoubleRow => "row-doubled",
             Self::OpenRow => "row-open",
@@ -73,7 +84,7 @@ impl Sabotage {
             Self::WrongTokens => "tokens",
             Self::LoseCall => "emitted",
             Self::DoubleBooking => "booked",
-            Self::LeaveSockets => "orphan-socket",
+            Self::LeaveSockets | Self::LeaveUpstream => "orphan-socket",
             Self::IgnoreLeaving => "not-cancelled",
         }
     }
@@ -87,6 +98,9 @@ impl Sabotage {
             }
             Self::OpenRow => "UPDATE turns SET outcome = NULL WHERE id IN (SELECT id FROM turns LIMIT 1)",
             Self::WrongOutcome => "UPDATE turns SET outcome = 'failed' WHERE outcome = 'completed'",
+            Self::WrongRoad => {
+                "UPDATE turns SET new_items = new_items + 1 WHERE new_items IS NOT NULL"
+            }
             Self::WrongTokens => "UPDATE turns SET input_tokens = 0 WHERE input_tokens IS NOT NULL",
             Self::LoseCall => "DELETE FROM emitted WHERE seq IN (SELECT max(seq) FROM emitted)",
             Self::DoubleBooking => {
@@ -97,8 +111,19 @@ impl Sabotage {
         })
     }
 
+    /// It needs a WebSocket.
+    pub fn is_framed(self) -> bool {
+        self.spoils_frames() || self == Self::WrongRoad
+    }
+
+    fn spoils_frames(self) -> bool {
+        matches!(self, Self::SendFrameTwice | Self::ChangeHistory | Self::LeaveUpstream)
+    }
+
     fn spoils_answers(self) -> bool {
-        self.sql().is_none() && !matches!(self, Self::SendTwice | Self::LeaveSockets)
+        self.sql().is_none()
+            && !self.spoils_frames()
+            && !matches!(self, Self::SendTwice | Self::LeaveSockets)
     }
 
     /// Where clients shall send their turns instead.
@@ -113,12 +138,60 @@ impl Sabotage {
 
     /// Where Weir shall send its turns instead.
     pub async fn before_backend(self, backend: &str) -> io::Result<Option<String>> {
+        if self.spoils_frames() {
+            return proxy(backend, move |socket, backend| async move {
+                self.pass_frames(socket, &backend).await
+            })
+            .await
+            .map(Some);
+        }
         if self != Self::SendTwice {
             return Ok(None);
         }
         proxy(backend, |socket, backend| async move { send_twice(socket, &backend).await })
             .await
             .map(Some)
+    }
+
+    /// A connection to the backend, whose frames are spoilt once it is a WebSocket.
+    async fn pass_frames(self, mut weir: TcpStream, backend: &str) -> io::Result<()> {
+        let first = request(&mut weir).await?;
+        let mut server = TcpStream::connect(backend).await?;
+        server.write_all(&first).await?;
+        if !String::from_utf8_lossy(&first).to_ascii_lowercase().contains("sec-websocket-key") {
+            return copy_bidirectional(&mut weir, &mut server).await.map(drop);
+        }
+        let (mut from_weir, mut to_weir) = weir.into_split();
+        let (mut from_server, mut to_server) = server.into_split();
+        let answers = tokio::spawn(async move { copy(&mut from_server, &mut to_weir).await });
+        let (mut bytes, mut buffer) = (Vec::new(), vec![0; 64 * 1024]);
+        while let Ok(read @ 1..) = from_weir.read(&mut buffer).await {
+            bytes.extend_from_slice(&buffer[..read]);
+            while let Some((frame, used)) = frames::asked(&bytes) {
+                bytes.drain(..used);
+                to_server.write_all(&self.spoilt(frame)).await?;
+            }
+        }
+        if self == Self::LeaveUpstream {
+            // Longer than anybody waits for it.
+            tokio::time::sleep(std::time::Duration::from_secs(60)).await;
+        }
+        answers.abort();
+        to_server.shutdown().await
+    }
+
+    fn spoilt(self, frame: frames::Asked) -> Vec<u8> {
+        let text = String::from_utf8_lossy(&frame.payload).into_owned();
+        let spoilt = frame.kind == frames::TEXT;
+        match self {
+            Self::SendFrameTwice if spoilt => frames::masked(frame.kind, &frame.payload).repeat(2),
+            Self::ChangeHistory if spoilt && text.contains("previous_response_id") => {
+                frames::masked(frame.kind, text.replace("do it", "do no").as_bytes())
+            }
+            // A connection that is left does not say goodbye.
+            Self::LeaveUpstream if frame.kind == frames::CLOSE => Vec::new(),
+            _ => frames::masked(frame.kind, &frame.payload),
+        }
     }
 
     /// A turn through a relay that spoils it.

@@ -3,6 +3,7 @@
 //! **Invariant**: only the last request counts, since a row tells of that one.
 
 use super::asked;
+use super::said::Said;
 use crate::fault::Road;
 use crate::transcript::{ClientEnd, Row, Rows, TurnSaw};
 
@@ -16,6 +17,12 @@ pub(super) fn check(
     let Some(last) = turn.attempts.last() else { return };
     // A client that left may have done so while another way was being taken.
     if turn.client.end == ClientEnd::Left {
+        return;
+    }
+    // A request that ran into a connection which was just being reset leaves no trace at the backend; the way there is that
+    // an earlier one was told to go elsewhere.
+    let continued = asked::body(last)["previous_response_id"].is_string();
+    if row.error_code.as_deref() == Some("connection_lost") && Said::of(last).undone(continued) {
         return;
     }
     let kept = told(row);
@@ -33,7 +40,10 @@ pub(super) fn check(
     );
     // What continues an unknown response is judged elsewhere, and its items cannot be counted.
     if kept != seen && (!continues || line.is_some_and(|line| line.known.is_some())) {
-        note("road", format!("{kept:?} in the row, {seen:?} at the backend"));
+        note(
+            "road",
+            format!("{kept:?} in the row ({:?}), {seen:?} at the backend", row.error_code),
+        );
     }
     let reason = row.whole_reason.as_deref().unwrap_or_default();
     if reason.is_empty() != continues {
