@@ -15,6 +15,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::Stream;
 use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::time::Instant;
 use tokio_util::sync::{CancellationToken, ReusableBoxFuture};
 
 /// Bytes that may wait for the client.
@@ -23,8 +24,12 @@ pub const BUDGET: usize = 256 * 1024;
 /// Bytes from which on pieces that wait are no longer put together, about what a socket takes at once.
 const TOGETHER: usize = 16 * 1024;
 
-/// How often others get a turn before a write.
+/// How often others get a turn before a write, and how often in a row for nothing.
 const LOOKS: u32 = 16;
+const QUIET: u32 = 4;
+
+/// What comes so soon after a write is one of many. What comes later is alone, and goes out at once.
+const SOON: Duration = Duration::from_millis(1);
 
 /// A client that takes nothing for so long has gone, whatever its connection says.
 const PATIENCE: Duration = Duration::from_secs(600);
@@ -79,6 +84,10 @@ pub struct Pieces {
     /// Taken out, to go in one write.
     taken: Vec<Piece>,
     looks: u32,
+    /// Looks in a row that brought nothing.
+    quiet: u32,
+    /// When bytes were last given out.
+    wrote: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -178,7 +187,7 @@ impl Sink {
 
 impl Pieces {
     fn new(pieces: mpsc::UnboundedReceiver<Piece>) -> Self {
-        Self { pieces, taken: Vec::new(), looks: 0 }
+        Self { pieces, taken: Vec::new(), looks: 0, quiet: 0, wrote: None }
     }
 
     /// Takes what is there. Ready: nothing more can follow.
@@ -196,8 +205,16 @@ impl Pieces {
         self.taken.iter().map(|piece| piece.bytes.len()).sum()
     }
 
+    /// Whether more may come within moments.
+    fn more(&self) -> bool {
+        self.looks < LOOKS
+            && self.quiet < QUIET
+            && self.size() < TOGETHER
+            && self.wrote.is_none_or(|at| at.elapsed() < SOON)
+    }
+
     fn joined(&mut self) -> Bytes {
-        self.looks = 0;
+        (self.looks, self.quiet, self.wrote) = (0, 0, Some(Instant::now()));
         if let [only] = &self.taken[..] {
             let bytes = only.bytes.clone();
             self.taken.clear();
@@ -213,15 +230,16 @@ impl Stream for Pieces {
     type Item = Result<Bytes, std::convert::Infallible>;
 
     /// Each write is a call to the system and a wake-up of the client, and the connection to the backend hands over one
-    /// chunk at a time. So before a write the others get a turn, and as long as they bring more it waits for them.
+    /// chunk at a time. So in a burst the others get a turn before a write, and as long as they bring more it waits for
+    /// them. They may be at work on another thread, so it looks more than once.
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let before = self.taken.len();
         let over = self.take(cx).is_ready();
         if self.taken.is_empty() {
             return if over { Poll::Ready(None) } else { Poll::Pending };
         }
-        let more = self.taken.len() > before && self.looks < LOOKS && self.size() < TOGETHER;
-        if more && !over {
+        self.quiet = if self.taken.len() > before { 0 } else { self.quiet + 1 };
+        if !over && self.more() {
             self.looks += 1;
             // Its first look always waits, and wakes this task again once the others have run.
             _ = std::pin::pin!(tokio::task::yield_now()).poll(cx);
@@ -276,17 +294,32 @@ mod tests {
         assert!(answer.body.next().await.is_none());
     }
 
-    #[tokio::test]
-    async fn a_write_waits_for_others_that_bring_more_and_for_nobody_else() {
+    #[tokio::test(start_paused = true)]
+    async fn in_a_burst_a_write_waits_for_others_that_bring_more_and_not_for_long() {
         let (sink, mut answer) = channel(false, CancellationToken::new());
         sink.write(Bytes::from("a")).await.expect("room");
         assert!(futures_util::poll!(answer.body.next()).is_pending(), "others get a turn");
         assert!(sink.budget.available_permits() < BUDGET, "what is taken out still waits");
         sink.write(Bytes::from("b")).await.expect("room");
-        assert!(futures_util::poll!(answer.body.next()).is_pending(), "more came");
+        for look in 0..QUIET {
+            assert!(futures_util::poll!(answer.body.next()).is_pending(), "more came; {look}");
+        }
         let got = futures_util::poll!(answer.body.next());
         assert!(matches!(got, Poll::Ready(Some(Ok(bytes))) if &bytes[..] == b"ab"));
         assert!(futures_util::poll!(answer.body.next()).is_pending(), "nothing is left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_comes_alone_goes_out_at_once() {
+        let (sink, mut answer) = channel(false, CancellationToken::new());
+        for _ in 0..3 {
+            sink.write(Bytes::from("a")).await.expect("room");
+            answer.body.next().await;
+            tokio::time::advance(SOON).await;
+            sink.write(Bytes::from("b")).await.expect("room");
+            let got = futures_util::poll!(answer.body.next());
+            assert!(matches!(got, Poll::Ready(Some(Ok(bytes))) if &bytes[..] == b"b"));
+        }
     }
 
     #[tokio::test]
