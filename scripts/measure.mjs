@@ -3,7 +3,7 @@
 //
 //   node scripts/measure.mjs [--profile release|debug] [--minutes 5] [--headless-only]
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -77,7 +77,7 @@ async function end(child) {
   await over
 }
 
-async function rest(name, pid) {
+async function rest(name, pid, rows) {
   const before = cpu(pid)
   await pause(idle)
   rows.push([`${name}: processor time over ${values.minutes} idle minutes`, `${(cpu(pid) - before).toFixed(2)} s`])
@@ -85,6 +85,7 @@ async function rest(name, pid) {
 }
 
 async function headless() {
+  const rows = []
   const folder = mkdtempSync(join(tmpdir(), 'weir-measure-'))
   const times = []
   for (let n = 0; n < STARTS; n += 1) {
@@ -95,19 +96,49 @@ async function headless() {
   times.sort((a, b) => a - b)
   const [low, median, high] = [times[0], times[(STARTS - 1) / 2], times[STARTS - 1]].map((ms) => ms.toFixed(0))
   rows.push([`weir: start to ready, median of ${STARTS} (least to most)`, `${median} ms (${low}–${high})`])
+  rmSync(folder, { recursive: true })
+  return rows
+}
+
+async function headlessAtRest() {
+  const rows = []
+  const folder = mkdtempSync(join(tmpdir(), 'weir-measure-'))
   const { child } = await serve(folder)
-  await rest('weir', child.pid)
+  await rest('weir', child.pid, rows)
   await end(child)
   rmSync(folder, { recursive: true })
+  return rows
+}
+
+/** Sets up a panel that holds a tray and nothing else; returns the command that starts it and waits for the tray. */
+function panel(folder) {
+  const place = join(folder, 'config/xfce4/xfconf/xfce-perchannel-xml')
+  mkdirSync(place, { recursive: true })
+  const one = '<property name="plugin-ids" type="array"><value type="int" value="1"/></property>'
+  writeFileSync(
+    join(place, 'xfce4-panel.xml'),
+    `<?xml version="1.0" encoding="UTF-8"?>
+<channel name="xfce4-panel" version="1.0">
+  <property name="configver" type="int" value="2"/>
+  <property name="panels" type="array"><value type="int" value="1"/><property name="panel-1" type="empty">${one}</property></property>
+  <property name="plugins" type="empty"><property name="plugin-1" type="string" value="systray"/></property>
+</channel>
+`,
+  )
+  return 'xfce4-panel --disable-wm-check & gdbus wait --session --timeout 60 org.kde.StatusNotifierWatcher;'
 }
 
 /** The desktop on a display without a screen, with a session bus and a home of its own. */
 async function desktop(hidden) {
+  const rows = []
   const folder = mkdtempSync(join(tmpdir(), 'weir-measure-'))
   const program = join(target, 'weir-desktop')
   const args = ['--practice', '--port', '0', '--data', folder, ...(hidden ? ['--hidden'] : [])]
-  const env = { ...process.env, HOME: folder, XDG_RUNTIME_DIR: folder, GDK_BACKEND: 'x11', NO_AT_BRIDGE: '1' }
-  const shell = spawn('xvfb-run', ['-a', 'dbus-run-session', '--', program, ...args], { env, detached: true, stdio: 'ignore' })
+  // Without a tray the window opens, so the program that is measured without one needs a panel.
+  const first = hidden ? panel(folder) : ''
+  const env = { ...process.env, HOME: folder, XDG_CONFIG_HOME: join(folder, 'config'), XDG_RUNTIME_DIR: folder, GDK_BACKEND: 'x11', NO_AT_BRIDGE: '1' }
+  const run = ['-a', '-n', hidden ? '120' : '160', 'dbus-run-session', '--', 'sh', '-c', `${first} exec "$0" "$@"`]
+  const shell = spawn('xvfb-run', [...run, program, ...args], { env, detached: true, stdio: 'ignore' })
   const exe = (pid) => {
     try {
       return readFileSync(`/proc/${pid}/comm`, 'utf8').trim()
@@ -120,22 +151,24 @@ async function desktop(hidden) {
   await until(() => readdirSync(folder).includes('running.json'), 'its endpoint')
   const name = hidden ? 'weir-desktop in the tray' : 'weir-desktop with its window'
   await pause(10_000)
-  const helpers = family(pid).filter((one) => one !== pid)
+  const helpers = family(pid).filter((one) => exe(one).startsWith('WebKit'))
   rows.push([`${name}: resident memory, program`, MiB(rss(pid))])
   if (helpers.length > 0) rows.push([`${name}: resident memory, web processes`, MiB(helpers.map(rss).reduce((a, b) => a + b, 0))])
-  await rest(name, pid)
+  await rest(name, pid, rows)
   process.kill(pid, 'SIGTERM')
   await new Promise((done) => shell.once('exit', done))
-  rmSync(folder, { recursive: true, force: true })
+  // What shared the session bus may still be writing its last words.
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 200 })
+  return rows
 }
 
 rows.push(['weir: size of the program', MiB(statSync(join(target, 'weir')).size)])
 if (!values['headless-only']) rows.push(['weir-desktop: size of the program', MiB(statSync(join(target, 'weir-desktop')).size)])
-await headless()
-if (!values['headless-only']) {
-  await desktop(true)
-  await desktop(false)
-}
+rows.push(...(await headless()))
+// Programs that do nothing do not disturb each other, so all of them rest at the same time.
+const atRest = [headlessAtRest()]
+if (!values['headless-only']) atRest.push(desktop(true), desktop(false))
+rows.push(...(await Promise.all(atRest)).flat())
 console.log(`Measured ${new Date().toISOString().slice(0, 10)}, ${cpus().length} × ${cpus()[0].model}, profile ${values.profile}`)
 const width = Math.max(...rows.map(([what]) => what.length))
 for (const [what, figure] of rows) console.log(`${what.padEnd(width)}  ${figure}`)
