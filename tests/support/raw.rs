@@ -67,15 +67,28 @@ impl RawBackend {
     }
 
     pub(crate) fn account(&self, id: &str) -> Account {
-        Account {
-            id: id.into(),
-            name: id.into(),
-            plan: None,
-            base_url: format!("http://{}", self.address),
-            backend_account_id: None,
-            token: Secret::new("raw-token"),
-        }
+        account(&self.address, id)
     }
+}
+
+/// An account that is served at this address.
+pub(crate) fn account(address: &str, id: &str) -> Account {
+    Account {
+        id: id.into(),
+        name: id.into(),
+        plan: None,
+        base_url: format!("http://{address}"),
+        backend_account_id: None,
+        token: Secret::new("raw-token"),
+    }
+}
+
+/// The answer that lists [`MODEL`].
+pub(crate) fn model_list() -> Vec<u8> {
+    let list = format!("{{\"models\":[{{\"slug\":\"{MODEL}\",\"use_responses_lite\":false}}]}}");
+    let length = list.len();
+    format!("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{list}")
+        .into_bytes()
 }
 
 type Answers = Arc<Mutex<std::vec::IntoIter<Vec<Vec<u8>>>>>;
@@ -88,13 +101,7 @@ async fn answer(
 ) {
     let request = read_request(&mut socket).await;
     let writes = if request.starts_with("GET ") {
-        let body =
-            format!("{{\"models\":[{{\"slug\":\"{MODEL}\",\"use_responses_lite\":false}}]}}");
-        let head = format!(
-            "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-            body.len()
-        );
-        vec![head.into_bytes(), body.into_bytes()]
+        vec![model_list()]
     } else {
         let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         seen.lock().expect("no panic").push(body.to_owned());

@@ -11,9 +11,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
 use weir::accounts::account::Account;
-use weir::accounts::secret::Secret;
 
-use super::raw::{MODEL, stream};
+use super::raw::{account, model_list, stream};
 
 /// For each frame of a connection, the events that answer it.
 pub(crate) type Script = Vec<Vec<String>>;
@@ -59,14 +58,7 @@ impl RawSockets {
     }
 
     pub(crate) fn account(&self, id: &str) -> Account {
-        Account {
-            id: id.into(),
-            name: id.into(),
-            plan: None,
-            base_url: format!("http://{}", self.address),
-            backend_account_id: None,
-            token: Secret::new("raw-token"),
-        }
+        account(&self.address, id)
     }
 }
 
@@ -107,11 +99,7 @@ async fn answer(mut socket: TcpStream, asked: String, posted: Vec<String>, seen:
         seen.lock().expect("no panic").push((0, Value::Null));
         stream(&posted.iter().map(|event| format!("data: {event}\n\n")).collect::<String>())
     } else {
-        let list =
-            format!("{{\"models\":[{{\"slug\":\"{MODEL}\",\"use_responses_lite\":false}}]}}");
-        let length = list.len();
-        let head = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
-        format!("{head}content-length: {length}\r\n\r\n{list}").into_bytes()
+        model_list()
     };
     let _ = socket.write_all(&reply).await;
     let _ = socket.shutdown().await;

@@ -197,16 +197,7 @@ impl Sabotage {
     /// A turn through a relay that spoils it.
     async fn relay(self, mut client: TcpStream, weir: &str) -> io::Result<()> {
         let request = request(&mut client).await?;
-        let mut server = TcpStream::connect(weir).await?;
-        server.write_all(&request).await?;
-        let mut raw = Vec::new();
-        let mut buffer = vec![0; 64 * 1024];
-        while http::read(&raw).is_none_or(|answer| !answer.whole) {
-            match server.read(&mut buffer).await? {
-                0 => break,
-                read => raw.extend_from_slice(&buffer[..read]),
-            }
-        }
+        let mut raw = ask(weir, &request).await?;
         let streams =
             http::read(&raw).filter(|answer| answer.content_type.starts_with("text/event-stream"));
         if let Some(answer) = streams {
@@ -274,8 +265,9 @@ async fn send_twice(mut weir: TcpStream, backend: &str) -> io::Result<()> {
     }
 }
 
-async fn ask(backend: &str, request: &[u8]) -> io::Result<Vec<u8>> {
-    let mut server = TcpStream::connect(backend).await?;
+/// Sends a request and reads its answer to the end.
+async fn ask(address: &str, request: &[u8]) -> io::Result<Vec<u8>> {
+    let mut server = TcpStream::connect(address).await?;
     server.write_all(request).await?;
     let mut raw = Vec::new();
     let mut buffer = vec![0; 64 * 1024];

@@ -5,13 +5,12 @@
 //!
 //! **Invariant**: the dialect's marker and the routing state are the ones given here, whatever the body says of them.
 
-use std::collections::BTreeMap;
-
-use serde_json::value::RawValue;
+use serde_json::value::to_raw_value;
 
 use super::body::Body;
 use super::continuation::{self, Seen, Step};
 use super::mode::Dialect;
+use super::object::Object;
 use super::wire;
 
 const METADATA: &str = "client_metadata";
@@ -38,22 +37,17 @@ pub fn frame(
 
 /// Puts these entries into the metadata, or takes them out.
 fn say(frame: &mut Body, entries: &[(&str, Option<&str>)]) {
-    let said = frame.get(METADATA).map(RawValue::get);
-    let metadata =
-        said.and_then(|text| serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(text).ok());
-    let mut metadata = metadata.unwrap_or_default();
-    let before = metadata.len();
-    metadata.retain(|name, _| entries.iter().all(|(ours, _)| ours != name));
-    let mut changed = metadata.len() != before;
+    let mut metadata = frame.get(METADATA).and_then(Object::of).unwrap_or_default();
+    let mut changed = false;
     for (name, value) in entries {
+        let before = metadata.remove(name);
+        changed |= before.is_some() || value.is_some();
         if let Some(value) = value {
-            let value = serde_json::value::to_raw_value(value).expect("a string is JSON");
-            metadata.insert((*name).to_owned(), value);
-            changed = true;
+            metadata.set(name, to_raw_value(value).expect("a string is JSON"));
         }
     }
     if changed {
-        frame.set(METADATA, &metadata);
+        frame.set(METADATA, &metadata.to_raw());
     }
 }
 

@@ -55,7 +55,7 @@ fn refuse_several_choices(body: &Body) -> Result<(), Refusal> {
 fn refuse_continuation(body: &mut Body) -> Result<(), Refusal> {
     match body.remove("previous_response_id") {
         Some(id) if id.get() != "null" => Err(Refusal::of_field(
-            "previous_response_not_found",
+            wire::PREVIOUS_NOT_FOUND,
             "previous_response_id",
             "The backend keeps no responses; remove `previous_response_id` and send the whole conversation in `input`.",
         )),

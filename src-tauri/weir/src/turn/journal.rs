@@ -8,6 +8,8 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use tokio::time::Instant;
 use weir_core::dialect::body::Body;
 use weir_core::dialect::event::Usage;
@@ -208,6 +210,12 @@ impl Journal {
         self.live.emitted(&self.row.id, call);
     }
 
+    /// The calls of a whole answer that were not noted yet: one that was begun, and whose end never came, is in the document
+    /// all the same.
+    pub fn emitted_in(&mut self, answer: &str) {
+        calls_of(answer).iter().for_each(|call| self.emitted(call));
+    }
+
     pub fn used(&mut self, usage: Option<Usage>) {
         let Some(usage) = usage else { return };
         let count = |tokens: u64| i64::try_from(tokens).ok();
@@ -244,6 +252,18 @@ impl Drop for Journal {
         self.store.record(Fact::Turn(self.row.clone()));
         self.live.turn(&self.row);
     }
+}
+
+/// The calls in a whole answer.
+fn calls_of(answer: &str) -> Vec<Item> {
+    #[derive(Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        output: Option<Vec<&'a RawValue>>,
+    }
+    let output = serde_json::from_str::<Answer<'_>>(answer).ok().and_then(|answer| answer.output);
+    let items = output.unwrap_or_default().into_iter().map(|item| Item::parse(item.to_owned()));
+    items.filter(Item::is_call).collect()
 }
 
 /// Ids sort by time; the random end keeps turns of one millisecond apart.

@@ -7,10 +7,7 @@
 //! clients cannot do without.
 
 use http::HeaderMap;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use weir_core::dialect::event::{self, Event, Role};
-use weir_core::dialect::item::Item;
 use weir_core::dialect::refusal;
 
 use super::Shared;
@@ -23,7 +20,7 @@ use super::progress::Progress;
 use super::sink::{Gone, Sink};
 use super::verdict;
 use crate::accounts::account::AccountId;
-use crate::accounts::quota::{self, Window};
+use crate::accounts::quota;
 use crate::upstream::failure::{Failure, Source};
 use crate::upstream::headers;
 use crate::upstream::open::Opened;
@@ -107,8 +104,11 @@ impl Relay<'_> {
         match role {
             Role::Control => self.control(&event),
             Role::Error | Role::Failed | Role::Incomplete if !progress.committed() => {
-                if let Some(mut failure) = failure_of(&event, role) {
-                    failure.learn_from(&self.told(&event));
+                // An `incomplete` is a failure only where a quota is its reason.
+                let failure = self
+                    .failure_of(&event)
+                    .filter(|failure| role != Role::Incomplete || failure.source == Source::Limit);
+                if let Some(failure) = failure {
                     return Ok(Some(Relayed::Failed(failure)));
                 }
             }
@@ -144,14 +144,18 @@ impl Relay<'_> {
         Ok(None)
     }
 
-    /// What an event tells in headers, which a connection has no other place for.
-    fn told(&self, event: &Event<'_>) -> Vec<Window> {
-        let said =
-            serde_json::from_str(event.raw).ok().filter(|_| event.raw.contains("\"headers\""));
-        let headers = said.map(|said| headers::of_event(&said)).unwrap_or_default();
-        let windows = quota::from_headers(|name| headers.get(name)?.to_str().ok());
-        self.shared.pool.observe(&self.account, &windows, now_s());
-        windows
+    /// The failure that an event tells, with what it says of the account's windows.
+    fn failure_of(&self, event: &Event<'_>) -> Option<Failure> {
+        let mut failure = Failure::from_event(&event.failure()?);
+        // A connection has no other place for headers.
+        if event.raw.contains("\"headers\"")
+            && let Ok(said) = serde_json::from_str(event.raw)
+        {
+            let windows = headers::windows(&headers::of_event(&said));
+            self.shared.pool.observe(&self.account, &windows, now_s());
+            failure.learn_from(&windows);
+        }
+        Some(failure)
     }
 
     async fn preamble_too_long(&mut self, progress: &Progress) -> Result<Option<Relayed>, Gone> {
@@ -224,15 +228,14 @@ impl Relay<'_> {
     ) -> Result<End, Gone> {
         let usage = event.usage();
         self.journal.used(usage);
-        let failure = event.failure();
         let end = match role {
             // Without a response there is nothing that a client could take for an answer.
             Role::Completed if event.response.is_some() => End::well(Outcome::Completed),
-            Role::Incomplete if failure.as_ref().is_none_or(is_a_length) => {
+            Role::Incomplete if event.failure().as_ref().is_none_or(is_a_length) => {
                 End::well(Outcome::Incomplete)
             }
             _ => {
-                let failure = failure.map(|said| Failure::from_event(&said));
+                let failure = self.failure_of(event);
                 if let Some(failure) = &failure {
                     verdict::tell_the_pool(self.shared, &self.account, failure);
                 }
@@ -277,10 +280,7 @@ impl Relay<'_> {
     fn finish_whole(&mut self, progress: &mut Progress, end: &End) {
         match (&end.error, progress.take_whole()) {
             (None, Some(answer)) => {
-                // A call that was begun, and whose end never came, is in the document all the same.
-                for call in calls_of(&answer) {
-                    self.journal.emitted(&call);
-                }
+                self.journal.emitted_in(&answer);
                 self.sink.answer_whole(answer);
             }
             (error, _) => {
@@ -359,18 +359,6 @@ impl Relay<'_> {
     }
 }
 
-/// The calls in a whole answer.
-fn calls_of(answer: &str) -> Vec<Item> {
-    #[derive(Deserialize)]
-    struct Answer<'a> {
-        #[serde(borrow)]
-        output: Option<Vec<&'a RawValue>>,
-    }
-    let output = serde_json::from_str::<Answer<'_>>(answer).ok().and_then(|answer| answer.output);
-    let items = output.unwrap_or_default().into_iter().map(|item| Item::parse(item.to_owned()));
-    items.filter(Item::is_call).collect()
-}
-
 pub fn cancelled() -> End {
     End::with(Outcome::Cancelled, "client_gone", "The client closed its connection.")
 }
@@ -399,11 +387,4 @@ fn silent() -> Failure {
         "backend_silent",
         "The backend accepted the request and said nothing. Send the request again.",
     )
-}
-
-/// The failure that an event tells before the commit point, if it is one: an `incomplete` only is where a quota is its
-/// reason.
-fn failure_of(event: &Event<'_>, role: Role) -> Option<Failure> {
-    let failure = Failure::from_event(&event.failure()?);
-    (role != Role::Incomplete || failure.source == Source::Limit).then_some(failure)
 }

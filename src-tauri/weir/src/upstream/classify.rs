@@ -8,7 +8,7 @@
 //! failed.
 
 use serde_json::Value;
-use weir_core::dialect::event;
+use weir_core::dialect::{event, wire};
 
 use super::failure::{Failure, Source};
 
@@ -36,7 +36,7 @@ const BUSY: [&str; 7] = [
     "server_error",
     "server_is_overloaded",
     "slow_down",
-    "websocket_connection_limit_reached",
+    wire::CONNECTION_TOO_OLD,
 ];
 const REQUEST: [&str; 8] = [
     "context_length_exceeded",
@@ -44,7 +44,7 @@ const REQUEST: [&str; 8] = [
     "invalid_encrypted_content",
     "invalid_prompt",
     "message_too_big",
-    "previous_response_not_found",
+    wire::PREVIOUS_NOT_FOUND,
     "string_above_max_length",
     "unsupported_value",
 ];

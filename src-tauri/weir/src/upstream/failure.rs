@@ -84,6 +84,17 @@ impl Failure {
         failure
     }
 
+    /// The request or frame was sent and what became of it is not known, so it is not sent again by us.
+    pub(super) fn connection_lost() -> Self {
+        Self::new(
+            Source::Backend,
+            false,
+            502,
+            "connection_lost",
+            "The connection to the backend broke before it answered. Send the request again.",
+        )
+    }
+
     /// A limit that does not say when it ends ends with the window that is used up.
     pub fn learn_from(&mut self, windows: &[Window]) {
         if self.source == Source::Limit && self.resets_at.is_none() {

@@ -12,6 +12,7 @@ use weir_core::dialect::mode::Dialect;
 use weir_core::dialect::wire;
 
 use crate::accounts::account::Account;
+use crate::accounts::quota::{self, Window};
 
 /// The user agent of Weir's own requests.
 pub const WEIR_USER_AGENT: &str = concat!("weir/", env!("CARGO_PKG_VERSION"));
@@ -80,6 +81,11 @@ pub fn for_client(answer: &HeaderMap) -> HeaderMap {
         headers.insert(name.clone(), value.clone());
     }
     headers
+}
+
+/// What an answer's headers tell of the account's windows.
+pub fn windows(answer: &HeaderMap) -> Vec<Window> {
+    quota::from_headers(|name| answer.get(name)?.to_str().ok())
 }
 
 /// The headers that an event carries, where no answer's head could.

@@ -13,7 +13,6 @@ use bytes::Bytes;
 use futures_util::stream;
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use serde_json::Value;
-use tokio::time::Instant;
 use tokio_tungstenite::tungstenite::Utf8Bytes;
 use weir_core::dialect::body::Body;
 use weir_core::dialect::continuation::{self, Seen, Step};
@@ -23,14 +22,13 @@ use weir_core::dialect::item::Item;
 use weir_core::dialect::mode::Dialect;
 use weir_core::dialect::wire;
 
-use super::failure::{Failure, Source};
+use super::failure::Failure;
 use super::headers;
 use super::open::{Input, Opened, Outgoing, Sent, Socket, Transport, Upstream};
-use super::sockets::pace::{self, Gate, NotNow};
+use super::sockets::pace::{self, NotNow};
 use super::sockets::wire::{Heard, Refused, Wire};
 use super::sockets::{Key, Place};
 use super::stream::{Broken, Events};
-use crate::accounts::quota;
 
 const POLICY: u16 = 1008;
 const TOO_LONG: u16 = 1009;
@@ -77,11 +75,12 @@ pub(super) async fn open(
     sent: &mut Sent,
 ) -> Result<Opened, Otherwise> {
     let (place, parked) = upstream.sockets().claim(key).map_err(Otherwise::NotNow)?;
-    let mut held = match parked {
-        Some(parked) => match parked.take(turn.account.token.expose()).await {
-            Some((wire, seen)) => Held { place, wire, seen, told: None },
-            None => dial(upstream, turn, place).await?,
-        },
+    let kept = match parked {
+        Some(parked) => parked.take(turn.account.token.expose()).await,
+        None => None,
+    };
+    let mut held = match kept {
+        Some((wire, seen)) => Held { place, wire, seen, told: None },
         None => dial(upstream, turn, place).await?,
     };
     // A connection of an earlier turn may turn out to be of no use; a new one is not tried twice.
@@ -152,10 +151,9 @@ async fn attempt(held: Held, turn: &Outgoing<'_>, sent: &mut Sent) -> Result<Ope
     let continues = matches!(step, Step::Incremental { .. });
     let frame = text(turn, &step, seen.as_ref());
     let bytes = frame.len();
-    let gate = |tell: &dyn Fn(&mut Gate, Instant)| place.sockets().gate(&turn.account.id, tell);
+    let (sockets, account) = (place.sockets(), &turn.account.id);
     let not_now = |why| Missed::Otherwise(Otherwise::NotNow(why));
-    let takes = place.sockets().gate(&turn.account.id, |gate, _| gate.takes(bytes));
-    if let Err(too_long) = takes {
+    if let Err(too_long) = sockets.gate(account, |gate, _| gate.takes(bytes)) {
         wire.close().await;
         return Err(not_now(too_long));
     }
@@ -168,10 +166,10 @@ async fn attempt(held: Held, turn: &Outgoing<'_>, sent: &mut Sent) -> Result<Ope
     match opening(&mut wire, continues).await {
         Opening::Begun(first) => {
             let told = told.unwrap_or_default();
-            let text = |name: &str| told.get(name)?.to_str().ok();
+            let etag = told.get(wire::MODELS_ETAG_HEADER).and_then(|tag| tag.to_str().ok());
             Ok(Opened {
-                windows: quota::from_headers(text),
-                models_etag: text(wire::MODELS_ETAG_HEADER).map(str::to_owned),
+                windows: headers::windows(&told),
+                models_etag: etag.map(str::to_owned),
                 passed_on: passed_on(&told, &first),
                 events: Answer::events(place, wire, turn.body.clone(), first),
             })
@@ -181,11 +179,11 @@ async fn attempt(held: Held, turn: &Outgoing<'_>, sent: &mut Sent) -> Result<Ope
             Err(Missed::Stale(place))
         }
         Opening::Unwanted(TOO_LONG) => {
-            gate(&|gate, _| gate.refused_frame(bytes));
+            sockets.gate(account, |gate, _| gate.refused_frame(bytes));
             Err(not_now(NotNow::TooLong(bytes)))
         }
         Opening::Unwanted(_) => {
-            gate(&|gate, now| gate.shut(now, pace::POLICY));
+            sockets.gate(account, |gate, now| gate.shut(now, pace::POLICY));
             Err(not_now(NotNow::Unwanted))
         }
         Opening::Failed(failure) => Err(Missed::Otherwise(Otherwise::Failed(failure))),
@@ -223,16 +221,9 @@ async fn opening(wire: &mut Wire, continues: bool) -> Opening {
     }
 }
 
-/// The frame was sent and what became of it is not known, so it is not sent again by us.
 fn lost(cause: &str) -> Failure {
     tracing::warn!(cause, "a connection broke before the answer began");
-    Failure::new(
-        Source::Backend,
-        false,
-        502,
-        "connection_lost",
-        "The connection to the backend broke before it answered. Send the request again.",
-    )
+    Failure::connection_lost()
 }
 
 fn text(turn: &Outgoing<'_>, step: &Step, seen: Option<&Seen>) -> Utf8Bytes {

@@ -19,7 +19,7 @@ use super::sockets::{Key, Sockets};
 use super::stream::{Events, error_text};
 use super::unpack::{Pieces, unpacked};
 use crate::accounts::account::Account;
-use crate::accounts::quota::{self, Window};
+use crate::accounts::quota::Window;
 
 /// The most that is read of an answer that is not a stream.
 const ERROR_BODY_LIMIT: usize = 256 * 1024;
@@ -177,7 +177,7 @@ impl Upstream {
             self.client(&turn.account.base_url).post(url).headers(headers).body(body).send().await;
         let answer = answer.map_err(|error| not_sent(&error))?;
         let (status, head) = (answer.status(), answer.headers().clone());
-        let windows = windows(&head);
+        let windows = headers::windows(&head);
         let text = |name: &str| Some(head.get(name)?.to_str().ok()?.to_owned());
         // What cannot be unpacked cannot be read: it is treated as a page would be.
         let bytes = unpacked(&head, answer.bytes_stream());
@@ -215,10 +215,6 @@ fn is_loopback(base_url: &str) -> bool {
     loopback.iter().any(|start| base_url.starts_with(start))
 }
 
-fn windows(headers: &HeaderMap) -> Vec<Window> {
-    quota::from_headers(|name| headers.get(name)?.to_str().ok())
-}
-
 /// As much of an answer's body as an error message can be.
 async fn beginning(mut bytes: Pieces) -> Vec<u8> {
     let mut body = Vec::new();
@@ -243,14 +239,7 @@ fn not_sent(error: &reqwest::Error) -> Failure {
             "Weir could not connect to the backend. Check this machine's network; no account is at fault.",
         );
     }
-    // The request may have been read, so it is not sent again by us.
-    Failure::new(
-        Source::Backend,
-        false,
-        502,
-        "connection_lost",
-        "The connection to the backend broke before it answered. Send the request again.",
-    )
+    Failure::connection_lost()
 }
 
 fn unusable_token(account: &Account) -> Failure {

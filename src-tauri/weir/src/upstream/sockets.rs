@@ -94,15 +94,9 @@ impl Sockets {
 
     /// Says goodbye on every connection that waits.
     pub(super) async fn close(&self) {
-        let all: Vec<_> = {
-            let mut state = self.lock();
-            let (busy, waiting) =
-                state.slots.drain().partition(|(_, slot)| matches!(slot, Slot::Busy));
-            state.slots = busy;
-            let waiting: HashMap<_, _> = waiting;
-            waiting.into_values().collect()
-        };
-        let goodbyes = all.into_iter().filter_map(|slot| match slot {
+        let is_waiting = |_: &Key, slot: &mut Slot| matches!(slot, Slot::Parked { .. });
+        let waiting: Vec<_> = self.lock().slots.extract_if(is_waiting).collect();
+        let goodbyes = waiting.into_iter().filter_map(|(_, slot)| match slot {
             Slot::Parked { parked, .. } => Some(parked.close()),
             Slot::Busy => None,
         });
