@@ -117,3 +117,15 @@ async fn c104_a_hand_off_between_agents_arrives_as_it_was_sent() {
     let (connection, frame) = backend.frames().remove(0);
     assert_eq!((connection, &frame["input"][0]), (1, &asked["input"][0]));
 }
+
+#[tokio::test]
+async fn a_limit_in_an_answer_stands_until_the_reset_that_its_headers_tell() {
+    let begun = lines(fixture!("C98/upstream.1.ws.jsonl")).into_iter().take(6);
+    let limit = r#"{"type":"error","status":429,"error":{"type":"usage_limit_reached","message":"m"},"headers":{"X-Codex-Primary-Used-Percent":"100","X-Codex-Primary-Window-Minutes":"300","X-Codex-Primary-Reset-At":"4000000000"}}"#;
+    let script = vec![begun.chain([limit.to_owned()]).collect()];
+    let backend = RawSockets::start(vec![script], Vec::new()).await;
+    let (base, turns) = endpoint([backend.account("a")]).await;
+    let got = Talk::new(&base).turn().await;
+    assert_eq!(got.events().last()["type"], "response.failed");
+    assert_eq!(turns.pool.views()[0].blocked_until, Some(4_000_000_000));
+}
